@@ -1,4 +1,4 @@
-//! The compiled networks of clients.
+//! The networks of clients that may send requests, compiled for look-ups.
 
 use ipnet::{IpNet, Ipv4Net};
 use proxy_model::{Access, NetworkFile, Setting};
@@ -7,7 +7,7 @@ use std::net::IpAddr;
 /// Networks of clients that may send requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessPlan {
-    /// `None` admits all clients that are not refused.
+    /// `None` admits every address that `deny` does not contain.
     allow: Option<NetworkSet>,
     deny: NetworkSet,
 }
@@ -45,7 +45,7 @@ impl AccessPlan {
         allow.as_ref().is_none_or(|allow| allow.contains(ip)) && !deny.contains(ip)
     }
 
-    /// Addresses of the list of admitted networks, some of which may be refused.
+    /// Addresses in the allowed networks. `deny` may refuse some of them.
     pub(crate) fn samples(&self) -> impl Iterator<Item = IpAddr> {
         let sets = self.allow.iter();
         sets.flat_map(|set| {
@@ -81,8 +81,8 @@ impl NetworkSet {
     }
 }
 
-/// The network of IPv4 that a network of mapped addresses is: clients are compared in that form. [RFC 4291
-/// §2.5.5.2]
+/// The IPv4 network that a network of mapped addresses stands for: clients are compared in that
+/// form. [RFC 4291 §2.5.5.2]
 fn canonical(network: IpNet) -> IpNet {
     let IpNet::V6(net) = network else {
         return network;

@@ -18,9 +18,9 @@ pub struct AgentPlan {
     pub index: usize,
     /// The agent's name.
     pub name: Arc<str>,
-    /// Index of its upstream among the plan's upstreams; `None` for a Unix socket.
+    /// Index of the agent's upstream among the plan's upstreams; `None` for a Unix socket.
     pub upstream: Option<usize>,
-    /// The settings that its connections depend on: plans with equal settings share them.
+    /// The settings of the agent's connections: plans with equal settings share them.
     pub endpoint: Arc<AgentEndpoint>,
     /// State shared by all workers.
     pub state: Arc<AgentState>,
@@ -28,11 +28,11 @@ pub struct AgentPlan {
     pub timeout: Duration,
     /// True if requests continue when it fails.
     pub fails_open: bool,
-    /// The events that it may get.
+    /// The events that the agent may get.
     pub events: EventSet,
-    /// True if larger bodies pass, and it gets their beginning.
+    /// True if larger bodies pass, and the agent gets their beginning.
     pub passes_oversize: bool,
-    /// Maximum bytes that it gets of one body.
+    /// Maximum number of bytes of one body that the agent gets.
     pub max_body_bytes: u64,
     /// The setting that defines `max_body_bytes`.
     pub max_body_setting: &'static str,
@@ -47,9 +47,9 @@ pub struct AgentEndpoint {
     pub address: AgentEndpointAddress,
     /// Protocol on these connections.
     pub protocol: AgentProtocol,
-    /// Encoding offered to it.
+    /// Encoding offered to the agent.
     pub encoding: AgentEncoding,
-    /// The events that it may request.
+    /// The events that the agent may request.
     pub events: EventSet,
     /// Maximum size of an event, in bytes.
     pub max_event_bytes: u64,
@@ -68,7 +68,7 @@ pub struct AgentEndpoint {
 /// The agents of a route.
 #[derive(Clone, Debug)]
 pub struct RouteAgents {
-    /// In the order of the route.
+    /// The agents of the route, in its order.
     pub agents: Vec<Arc<AgentPlan>>,
     /// The events that at least one of them receives. A body among them is never spliced, because
     /// the agent must see it.
@@ -237,7 +237,7 @@ fn max_body(limits: &Limits) -> (u64, &'static str) {
     }
 }
 
-/// Maximum size of an event: a body in base64, or a head of which every byte is escaped.
+/// Maximum size of an event, in bytes: a body in base64, or a head in which every byte is escaped.
 fn max_event_bytes(max_body_bytes: u64, max_head_bytes: u64) -> u64 {
     const ENVELOPE_BYTES: u64 = 64 << 10;
     let body = max_body_bytes.saturating_mul(4) / 3;

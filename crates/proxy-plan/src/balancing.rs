@@ -11,7 +11,7 @@ pub struct BalancingPlan {
     pub balancer: LoadBalancer,
     /// Time in which the share of a recovered target grows to its full value.
     pub slow_start: Option<Duration>,
-    /// The cookie that binds clients to targets, where there is one.
+    /// The cookie that binds clients to targets; `None` without one.
     pub sticky: Option<StickyPlan>,
 }
 

@@ -28,8 +28,8 @@ use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
-/// Runs the tests of `model`, and returns those that fail, in file order, prohibitions last. All targets
-/// count as healthy; nothing is sent.
+/// Runs the tests of `model`, and returns the failed tests in file order, followed by violated
+/// prohibitions. All targets count as healthy; nothing is sent.
 #[must_use]
 pub fn failed_tests(model: &Model) -> Vec<FailedTest> {
     if model.tests.is_empty() && model.prohibitions.is_empty() {
@@ -79,7 +79,7 @@ fn run(test: &ConfigTest, plan: &Plan, states: &AssumeHealthy) -> Vec<FailedTest
     differences.collect()
 }
 
-/// The request of a test, as a question to a plan.
+/// Converts the request of a test to a question to a plan.
 fn question(test: &ConfigTest) -> ExplainRequest {
     ExplainRequest {
         method: test.request.method.clone(),
@@ -96,12 +96,12 @@ struct TestedRequest<'a> {
     request: &'a ExplainRequest,
     explanation: &'a Explanation,
     plan: &'a Plan,
-    /// Claims that the test states.
+    /// Token claims stated by the test.
     stated: Option<&'a StatedClaims>,
 }
 
 impl TestedRequest<'_> {
-    /// The difference between the expectation and the decision, if there is one.
+    /// The difference between the expectation and the decision; `None` if it is fulfilled.
     fn difference(&self, expected: &Expectation) -> Option<String> {
         let explanation = self.explanation;
         let winner = explanation.winner.as_ref();
@@ -172,7 +172,7 @@ impl TestedRequest<'_> {
         }
     }
 
-    /// The difference of a setting that applies.
+    /// The difference in the value of a setting; `None` if one of its values is `wanted`.
     fn setting(&self, name: &str, wanted: &str) -> Option<String> {
         let settings = self.explanation.settings.iter();
         let found: Vec<&EffectiveSetting> = settings.filter(|one| one.name() == name).collect();
@@ -194,7 +194,7 @@ impl TestedRequest<'_> {
         })
     }
 
-    /// The difference of a field that must have a value.
+    /// The difference in a field; `None` if one of its values is `wanted`.
     fn field(
         &self,
         message: &str,
@@ -224,7 +224,7 @@ impl TestedRequest<'_> {
         })
     }
 
-    /// The fields of the request after the edits of its route.
+    /// The request's fields after the edits of its route.
     fn request_fields(&self) -> HeaderMap {
         let mut fields = self.sent_fields();
         if let (Some(stated), Some(route)) = (self.stated, self.route()) {
@@ -236,7 +236,7 @@ impl TestedRequest<'_> {
         fields
     }
 
-    /// The fields of the request as it is sent.
+    /// The request's fields as the test states them.
     fn sent_fields(&self) -> HeaderMap {
         let mut fields = HeaderMap::new();
         for (name, value) in &self.request.headers {
@@ -248,7 +248,7 @@ impl TestedRequest<'_> {
         fields
     }
 
-    /// Header fields that the route's edits add to every response.
+    /// Response fields set by the edits of the route and by its `cors` block.
     fn response_fields(&self) -> HeaderMap {
         let mut fields = HeaderMap::new();
         if let Some(cors) = self.route().and_then(|route| route.cors.as_ref()) {
@@ -261,7 +261,7 @@ impl TestedRequest<'_> {
         fields
     }
 
-    /// The reason why a client may get a response header.
+    /// The reason why a client may get a response field that the test forbids.
     fn kept_response_field(&self, name: &HeaderName) -> Option<String> {
         let edits = self.edits(|route| &route.response_headers);
         let is_removed =
@@ -276,7 +276,8 @@ impl TestedRequest<'_> {
             .then(|| format!("no edit removes the response header `{name}` of the upstream"))
     }
 
-    /// `edits` with the values of the request. Placeholders unknown to a decision stay in their braces.
+    /// Fills `edits` with the values of the request. Placeholders with values known only at run
+    /// time stay in braces.
     fn filled(&self, edits: &HeaderEdits) -> HeaderEdits {
         let Explanation {
             method,
@@ -331,7 +332,6 @@ impl TestedRequest<'_> {
         self.route().map(get)
     }
 
-    /// The route that takes the request.
     fn route(&self) -> Option<&RoutePlan> {
         let name = &self.explanation.winner.as_ref()?.route.name;
         let mut routes = self.plan.routes().iter();
@@ -339,7 +339,7 @@ impl TestedRequest<'_> {
     }
 }
 
-/// The difference of a field that must not be there.
+/// The difference of a forbidden field; `None` if it is absent.
 fn unwanted(message: &str, fields: &HeaderMap, name: &HeaderName) -> Option<String> {
     let value = fields.get(name)?;
     let value = String::from_utf8_lossy(value.as_bytes());
@@ -348,7 +348,7 @@ fn unwanted(message: &str, fields: &HeaderMap, name: &HeaderName) -> Option<Stri
     ))
 }
 
-/// The value of a setting as in a configuration.
+/// The value of a setting as written in a configuration.
 fn written(value: &Value) -> String {
     match value.as_str() {
         Some(text) => text.to_owned(),
@@ -384,7 +384,7 @@ fn refusal(explanation: &Explanation) -> Option<&Problem> {
     }
 }
 
-/// The status of a response by the proxy itself, if the decision includes one.
+/// Status of the proxy's own response; `None` if the decision does not determine it.
 fn own_status(explanation: &Explanation) -> Option<u16> {
     match &explanation.answerer {
         Handler::Refused { problem, .. } => Some(problem.status().as_u16()),
@@ -404,7 +404,7 @@ fn location(explanation: &Explanation) -> Option<String> {
     }
 }
 
-/// The path and query that the upstream gets; `None` without an upstream.
+/// The path and query for the upstream; `None` without an upstream.
 fn upstream_path(explanation: &Explanation) -> Option<String> {
     upstream(explanation)?;
     let sent = &explanation.path.sent;
@@ -437,7 +437,7 @@ fn builtin(explanation: &Explanation) -> Option<BuiltinHandler> {
     }
 }
 
-/// The names of the agents in their order; `None` without agents.
+/// The names of the agents, in order; `None` without agents.
 fn agents(explanation: &Explanation) -> Option<String> {
     let names: Vec<&str> = explanation
         .agents
@@ -447,7 +447,7 @@ fn agents(explanation: &Explanation) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" "))
 }
 
-/// The decision, as a clause.
+/// Describes the decision in a clause, for a message.
 fn decided(explanation: &Explanation) -> String {
     match &explanation.answerer {
         Handler::Upstream { upstream, .. } => {
@@ -467,7 +467,7 @@ fn decided(explanation: &Explanation) -> String {
     }
 }
 
-/// Values that no decision knows.
+/// Values known only at run time.
 const RUN_TIME: [RequestValue; 7] = [
     RequestValue::CorrelationId,
     RequestValue::Protocol,
@@ -478,8 +478,8 @@ const RUN_TIME: [RequestValue; 7] = [
     RequestValue::User,
 ];
 
-/// The `Host` that contains values known only at run time: in braces they are no host, and [`HeaderEdits::filled`] leaves the
-/// field to the client.
+/// The `Host` that contains values known only at run time, with their placeholders in braces.
+/// Braces are no valid host, so [`HeaderEdits::filled`] would leave the client's field.
 fn host_in_braces(
     set: &Setting<HeaderField>,
     values: &RequestValues<'_>,

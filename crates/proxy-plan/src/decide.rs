@@ -17,14 +17,14 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The method in the head of a relayed connection, which has no path, and the server name of its TLS handshake for
-/// a host.
+/// The method in the head of a relayed connection. Such a head has no path, and the server name of
+/// the TLS handshake as its host.
 pub const RELAYED_METHOD: &str = "TCP";
 
 /// Maximum length of a path in logs, in bytes.
 const MAX_SHOWN_PATH_BYTES: usize = 200;
 
-/// The field of a trusted proxy with the scheme that its client used.
+/// The field in which a trusted proxy names its client's scheme.
 const FORWARDED_PROTO: &str = "x-forwarded-proto";
 
 /// The parts of a request that a decision depends on.
@@ -57,7 +57,7 @@ pub struct Decision<'p> {
     pub route: Option<&'p RoutePlan>,
     /// The service that answers.
     pub outcome: Outcome<'p>,
-    /// Time by which the whole exchange must end, if its route limits it.
+    /// End of the time limit for the whole exchange, if its route has one.
     pub end_by: Option<Duration>,
 }
 
@@ -83,14 +83,15 @@ pub enum Outcome<'p> {
 pub struct Choice {
     /// Position in [`UpstreamPlan::targets`].
     pub target: u16,
-    /// The parts of the request that the balancer used; the choice after a failed attempt uses them again.
+    /// The parts of the request that the balancer used; the choice after a failed attempt uses them
+    /// again.
     pub request: BalancingRequest,
 }
 
 impl Plan {
     /// Decides on a request that arrived at `now`, the time since the caller's epoch.
     ///
-    /// Pure: equal plan, head, states and time give an equal decision.
+    /// Pure: equal plan, head, states and time result in an equal decision.
     pub fn decide<'p>(
         &'p self,
         head: &RequestHead<'_>,
@@ -120,7 +121,8 @@ impl Plan {
         self.decide_on(route, head, states, now)
     }
 
-    /// Decides on a request of a client that `allow` and `deny` admit everywhere, and that has credentials.
+    /// Decides on a request of a client that `allow` and `deny` admit everywhere, and that has
+    /// credentials.
     pub(crate) fn decide_for_admitted<'p>(
         &'p self,
         head: &RequestHead<'_>,
@@ -324,7 +326,7 @@ pub(crate) struct NormalizedHead<'a> {
     listener: &'a str,
     host: Cow<'a, str>,
     path: Cow<'a, str>,
-    /// True if every server reads the path the same.
+    /// All servers read the path in the same way.
     is_plain: bool,
     query: &'a str,
 }

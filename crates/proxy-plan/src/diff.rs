@@ -1,9 +1,10 @@
 //! The difference between two plans: requests answered by another route or service, and other
 //! changes.
 //!
-//! Both plans answer through [`Plan::decide`](crate::Plan::decide), for one request of each cell into
-//! which the conditions of both divide all requests. Hosts, exact paths, prefixes, methods, headers and
-//! query parameters divide requests exactly; a `path-regex` is represented by a sample of its paths.
+//! The conditions of both plans divide all requests into cells.
+//! [`Plan::decide`](crate::Plan::decide) of both plans answers one request of each cell. Hosts,
+//! exact paths, prefixes, methods, headers and query parameters divide requests exactly; a
+//! `path-regex` is represented by a sample of its paths.
 
 mod answer;
 mod cells;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// One address that an upstream has.
+/// An address of an upstream.
 #[derive(Clone, Debug)]
 pub(crate) struct ExpandedTarget<'m> {
     /// Index of the configured target.
@@ -95,7 +95,7 @@ impl ExpandedTarget<'_> {
         }
     }
 
-    /// The name that resolves to it.
+    /// The DNS name that resolves to this address.
     pub(crate) fn name(&self) -> Option<String> {
         let written = &self.target.address;
         written.is_name().then(|| written.to_string())

@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct ListenerPlan {
     /// The listener's name.
     pub name: String,
-    /// Protocol of its connections.
+    /// Protocol of the listener's connections.
     pub protocol: ListenerProtocol,
     /// Index of the route for requests that match no route.
     pub default_route: Option<usize>,

@@ -39,13 +39,13 @@ impl Plan {
         Arc::ptr_eq(&self.routes, &other.routes)
     }
 
-    /// The configuration it was made from.
+    /// The configuration that the plan was compiled from.
     #[must_use]
     pub fn model(&self) -> &Arc<Model> {
         &self.model
     }
 
-    /// The router of its rules.
+    /// The router of the plan's routes.
     #[must_use]
     pub fn router(&self) -> &Router {
         &self.router
@@ -88,7 +88,8 @@ impl Plan {
         &self.upstreams
     }
 
-    /// Returns true if decisions may depend on header fields other than the host, the length and forwarding claims.
+    /// Returns true if decisions may depend on header fields other than the host, the length and
+    /// forwarding claims.
     #[inline]
     #[must_use]
     pub fn reads_fields(&self) -> bool {

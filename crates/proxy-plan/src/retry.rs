@@ -6,11 +6,11 @@ use std::time::Duration;
 /// Retry policy of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPlan {
-    /// Most times one request is sent again.
+    /// Maximum number of times that one request is sent again.
     pub attempts: u32,
     /// Share of the upstream's requests that may be sent again, 0 to 100 percent.
     pub budget_percent: u32,
-    /// Longest time of one attempt until its response begins.
+    /// Maximum time of one attempt until its response begins.
     pub per_try_timeout: Option<Duration>,
     causes: u8,
 }

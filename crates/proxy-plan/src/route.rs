@@ -58,7 +58,7 @@ pub struct RoutePlan {
     pub access: Option<Box<AccessPlan>>,
     /// Required credentials, a password or a token; `None` if the route requires none.
     pub credentials: Option<Box<CredentialsPlan>>,
-    /// HTML pages of its errors; empty takes those of the listener.
+    /// HTML pages of the route's errors; if empty, the listener's apply.
     pub error_pages: ErrorPages,
     /// Ambiguous paths are refused; `None` takes the listener's setting.
     pub strict_paths: Option<bool>,
@@ -95,11 +95,11 @@ pub struct RoutePlan {
 /// Compression of a route's responses.
 #[derive(Clone, Debug)]
 pub struct CompressionPlan {
-    /// In the proxy's order of preference.
+    /// Codings, in the proxy's order of preference.
     pub codings: Vec<Coding>,
     /// Types of the bodies that are compressed.
     pub types: Vec<MediaRange>,
-    /// Bodies that are known to be smaller, in bytes, are not compressed.
+    /// Minimum size of a compressed body, in bytes; applies to bodies of known size.
     pub min_bytes: u64,
     /// Levels of compression per coding.
     pub levels: CompressionLevels,

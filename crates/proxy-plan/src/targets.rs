@@ -28,7 +28,7 @@ pub struct TargetRegistry {
     former: Arc<FormerTargets<AddressIdentity>>,
     breakers: StateRegistry<BreakerIdentity, CircuitBreaker>,
     agents: StateRegistry<AgentIdentity, AgentState>,
-    /// By name of the upstream.
+    /// Retry budgets, by the name of the upstream.
     budgets: StateRegistry<String, RetryBudget>,
     key_sets: StateRegistry<KeySetIdentity, RemoteKeys>,
     /// The store of responses, by its bounds: with other bounds it begins empty.
@@ -49,7 +49,7 @@ pub struct TargetTransaction {
     budgets: StateTransaction<String, RetryBudget>,
     key_sets: StateTransaction<KeySetIdentity, RemoteKeys>,
     caches: StateTransaction<StoreLimits, CacheStore>,
-    /// By slot: whether a target of the active plan or of this transaction uses it.
+    /// Indexed by slot; true if a target of the active plan or of this transaction uses it.
     taken: Vec<bool>,
     /// All slots before this one are in use.
     first_free: usize,
@@ -94,7 +94,8 @@ impl Default for TargetRegistry {
 }
 
 impl TargetRegistry {
-    /// A registry without targets; `sticky_key` makes the sticky cookies of upstreams without a secret.
+    /// A registry without targets; `sticky_key` makes the sticky cookies of upstreams without a
+    /// secret.
     #[must_use]
     pub fn new(sticky_key: StickyKey) -> Self {
         Self {
@@ -149,7 +150,7 @@ impl TargetRegistry {
         self.commit_targets(transaction.targets);
     }
 
-    /// Activates `targets`, and remembers the state of those that are removed.
+    /// Activates `targets`, and stores the states of removed ones.
     fn commit_targets(&mut self, targets: StateTransaction<AddressIdentity, RegisteredTarget>) {
         let removed = self.targets.entries();
         let removed = removed.filter(|(identity, _)| !targets.contains(identity));
@@ -200,7 +201,6 @@ impl TargetTransaction {
         self.agents.enter(identity, || state)
     }
 
-    /// The retry budget of an upstream.
     pub(crate) fn retry_budget(&mut self, upstream: &str) -> Arc<RetryBudget> {
         self.budgets
             .enter(upstream.to_owned(), RetryBudget::default)
@@ -224,7 +224,7 @@ impl TargetTransaction {
         })
     }
 
-    /// The store of responses: as it was, or an empty one.
+    /// The store of responses: the active plan's if its bounds are the same, else an empty one.
     pub(crate) fn cache(&mut self, limits: StoreLimits) -> Arc<CacheStore> {
         self.caches.enter(limits, || CacheStore::new(limits))
     }

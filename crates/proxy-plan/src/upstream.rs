@@ -51,9 +51,9 @@ pub struct UpstreamPlan {
 pub struct TargetPlan {
     /// The id, which the target keeps across plans.
     pub id: TargetId,
-    /// The identity by which other plans have the same target, one for all addresses of a name.
+    /// The identity that other plans find the same target by; shared by all addresses of a name.
     pub identity: Arc<TargetIdentity>,
-    /// Index of the configured target; one for all addresses of a DNS name.
+    /// Index of the configured target; shared by all addresses of a DNS name.
     pub position: usize,
     /// The name as written, if the address is resolved from one.
     pub name: Option<Arc<str>>,
@@ -61,11 +61,11 @@ pub struct TargetPlan {
     pub label: Arc<str>,
     /// The `Host` of requests without one: the name or address as written.
     pub authority: Arc<str>,
-    /// Its configured share, or that in an SRV record; 0 gets no new requests.
+    /// The configured share, or the weight in an SRV record; 0 gets no new requests.
     pub weight: u32,
     /// True if it takes requests only while no other target can.
     pub is_backup: bool,
-    /// The hash of its address.
+    /// The hash of the target's address.
     pub hash: u64,
     /// State shared by all workers.
     pub state: Arc<TargetState>,
@@ -89,7 +89,8 @@ impl TargetPlan {
         0 < weight && self.state.causes().takes_requests()
     }
 
-    /// Returns true if the target is healthy but gets no new requests, because it is draining or its weight is 0.
+    /// Returns true if the target is healthy but gets no new requests, because it is draining or
+    /// its weight is 0.
     pub(crate) fn is_kept_idle(&self) -> bool {
         let causes = self.state.causes();
         let weight = self.state.overridden_weight().unwrap_or(self.weight);
@@ -104,15 +105,15 @@ impl UpstreamPlan {
         targets.filter(|(_, target)| target.state.causes().is_healthy() && !target.is_kept_idle())
     }
 
-    /// The PROXY protocol header of connections for the proxy itself, such as health checks; `None` if targets get
-    /// none.
+    /// The PROXY protocol header of connections for the proxy itself, such as health checks; `None`
+    /// if targets get none.
     #[must_use]
     pub fn local_header(&self) -> Option<Arc<[u8]>> {
         Some(self.send_proxy?.local_header().into())
     }
 
-    /// The problem if no target is usable. `dns_failed` or `no_targets` only if that is the reason of all
-    /// targets.
+    /// The problem if no target is usable. `dns_failed` or `no_targets` only if that is the reason
+    /// of all targets.
     #[cold]
     pub(crate) fn unreachable(&self) -> Problem {
         let has_no_address = |target: &TargetPlan| target.state.causes().contains(HealthCause::Dns);

@@ -18,7 +18,7 @@ pub trait UpstreamStates {
     fn random(&self) -> u64;
 }
 
-/// The states of upstreams where no proxy runs: every target is well and has had no request.
+/// States of upstreams without a running proxy: every target is healthy, and has had no request.
 #[derive(Debug)]
 pub struct AssumeHealthy {
     upstreams: Vec<IdleUpstream>,
@@ -75,7 +75,7 @@ impl AssumeHealthy {
 }
 
 impl KnownHealth {
-    /// The targets of `plan` are ready that a worker would choose from.
+    /// Targets of `plan` are ready if a worker would choose from them.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         let upstreams = plan.upstreams().iter().map(|upstream| {

@@ -63,7 +63,7 @@ fn decided(path: &str) -> Result<String, Reason> {
     }
 }
 
-/// The route that a server reaches that has found this to be the path.
+/// The route that a server reaches if it interprets a path as `path`.
 fn reached(path: &str) -> &'static str {
     let under = |name: &str| {
         let rest = path.strip_prefix('/')?.strip_prefix(name)?;

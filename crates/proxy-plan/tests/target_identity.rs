@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A configuration with an upstream for each of `targets`: its name, and more of its settings.
+/// A configuration with an upstream for each of `targets`, by name and with more settings.
 fn config(targets: &[(&str, &str)]) -> String {
     let upstreams: Vec<String> = targets
         .iter()

@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// A certificate that a listener serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServedCertificate {
-    /// Its hosts, in lower case.
+    /// Hosts of the certificate, in lower case.
     pub names: Vec<String>,
-    /// Whole days until it expires; negative after that.
+    /// Whole days until the certificate expires; negative after that.
     pub days_left: i64,
 }
 
@@ -26,8 +26,8 @@ pub struct CertificateFailure {
     pub is_expiry: bool,
 }
 
-/// The tests with a failed expectation of a certificate. `served` returns the certificate that the listener with this index
-/// serves for a host; `None` without TLS.
+/// The tests with a failed expectation of a certificate. `served` returns the certificate that the
+/// listener with this index serves for a host; `None` without TLS.
 #[must_use]
 pub fn failed_certificate_tests(
     model: &Model,

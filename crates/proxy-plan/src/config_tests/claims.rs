@@ -11,7 +11,6 @@ use proxy_model::ConfigTest;
 /// Placeholder of the token.
 const TOKEN: &str = "{token}";
 
-/// The claims of a test.
 #[derive(Debug)]
 pub(super) struct StatedClaims(TokenClaims);
 
@@ -62,7 +61,7 @@ impl StatedClaims {
         }
     }
 
-    /// Makes the edits of `route` by these claims.
+    /// Edits `fields` as `route` would with these claims in its token.
     pub(super) fn apply(&self, route: &RoutePlan, fields: &mut HeaderMap) {
         let Some(token) = token_of(route) else {
             return;
@@ -76,7 +75,6 @@ impl StatedClaims {
         fields.extend(token.claim_fields(&self.0).unwrap_or_default());
     }
 
-    /// The user of the token.
     pub(super) fn user(&self) -> &str {
         self.0.text("sub").unwrap_or_default()
     }

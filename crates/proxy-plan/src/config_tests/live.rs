@@ -9,12 +9,12 @@ use http::header::HOST;
 use proxy_model::{Expectation, LiveAnswer, LiveRequest, Setting};
 use std::time::Duration;
 
-/// Longest time for an answer without an expectation of its own.
+/// Maximum time for the whole answer, unless the test expects one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first status that is a failure, unless a test expects one.
 const FIRST_FAILURE: u16 = 400;
 
-/// Statuses of requests and responses that did not arrive in their time.
+/// Statuses of requests and responses that did not arrive in time.
 const TIMEOUTS: [u16; 2] = [408, 504];
 
 /// A live test of a plan, ready to send.
@@ -83,7 +83,7 @@ pub fn live_tests(plan: &Plan) -> Vec<LiveTest> {
 }
 
 impl LiveTest {
-    /// Longest time for the whole answer.
+    /// Maximum time for the whole answer.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         let mut expected = self.expectations.iter();
@@ -106,8 +106,8 @@ impl LiveTest {
             .or_else(|| expected.find_map(|one| difference(&one.value, answer)))
     }
 
-    /// Returns true if an answer that differs from the expectations may be as expected on a machine that is less busy: only
-    /// its times differ, or its status says that a time has passed.
+    /// Returns true if the answer might meet the expectations on a less busy machine: only its
+    /// times differ, or its status reports a timeout.
     #[must_use]
     pub fn fails_by_time(&self, answer: &LiveAnswer) -> bool {
         let in_time = LiveAnswer {
@@ -118,16 +118,16 @@ impl LiveTest {
         TIMEOUTS.contains(&answer.status) || self.difference(&in_time).is_none()
     }
 
-    /// Returns true if two answers differ from the test in the same way: by the same status, or by the same expectation.
-    /// Bodies and times that differ from it are not compared with each other.
+    /// Returns true if two answers fail the test alike: by the same status, or by the same
+    /// expectation. Different bodies and times are not compared.
     #[must_use]
     pub fn fails_alike(&self, one: &LiveAnswer, other: &LiveAnswer) -> bool {
         let [one, other] = [one, other].map(|answer| self.first_failure(answer));
         one.is_some() && one == other
     }
 
-    /// The expectation that an answer does not meet, `None` for its status; and its value, where a failure of the same
-    /// cause has the same value.
+    /// The index of the first expectation that fails, `None` for the status; and the difference,
+    /// empty for bodies and times, which vary between failures of the same cause.
     fn first_failure(&self, answer: &LiveAnswer) -> Option<(Option<usize>, String)> {
         if self.status_difference(answer).is_some() {
             return Some((None, answer.status.to_string()));

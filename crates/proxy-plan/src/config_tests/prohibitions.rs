@@ -16,7 +16,7 @@ struct Forbidden<'m> {
     violation: Option<FailedTest>,
 }
 
-/// For each prohibition, the first request that violates it; and the prohibitions that cannot be
+/// Returns the first request that violates each prohibition, and the prohibitions that cannot be
 /// checked completely.
 pub(crate) fn violated_prohibitions(plan: &Plan) -> Vec<FailedTest> {
     let prohibitions = &plan.model().prohibitions;

@@ -40,12 +40,11 @@ pub(super) struct RulesByPath {
 pub(super) struct RouteKey<'p> {
     id: &'p str,
     service: ServiceKey<'p>,
-    /// True if a target of the upstream has a weight above 0.
+    /// A target of the upstream has a weight above 0.
     is_ready: bool,
     strict_paths: Option<bool>,
 }
 
-/// A service by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum ServiceKey<'p> {
     Upstream(&'p str),

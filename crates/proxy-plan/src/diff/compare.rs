@@ -59,8 +59,8 @@ fn compare(before: &Plan, after: &Plan) -> PlanDiff {
     }
 }
 
-/// Ids of the routes of `after` that no request reaches, though one did in `before` or the route is new.
-/// Empty where a limit of the comparison was reached, since not every request was tried.
+/// Ids of the routes of `after` that no request reaches, if one did in `before` or the route is
+/// new. Empty if the comparison reached a limit, since not every request was tried.
 fn unreachable(before: &Plan, after: &Plan, search: &DiffSearch<'_>) -> Vec<String> {
     if !search.limits.is_empty() {
         return Vec::new();

@@ -39,10 +39,10 @@ const CLASSES: [(&str, RiskClass); 15] = [
     (error_pages::PAGE_FILE.path, RiskClass::AnswerChanged),
 ];
 
-/// A file with other contents in the configuration after, or in one of both alone.
+/// A file with different contents in both configurations, or in only one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangedFile {
-    /// Its name, relative to the configuration's folder if it is inside.
+    /// Name of the file, relative to the configuration's folder if inside it.
     pub name: String,
     /// The kind of change.
     pub change: Change,
@@ -51,8 +51,8 @@ pub struct ChangedFile {
 /// The settings that name one file, by the path of each, with the path of its row.
 pub type NamedBy = BTreeMap<String, &'static str>;
 
-/// The files and folders that settings name and the process reads. A name is relative to the configuration's folder
-/// if it is inside, so that copies in two folders have equal names.
+/// The files and folders that settings name and the process reads. A name is relative to the
+/// configuration's folder if it is inside, so that copies in two folders have equal names.
 #[must_use]
 pub fn named_files(model: &Model) -> BTreeMap<String, NamedBy> {
     let parts = [MachinePart::File, MachinePart::Folder].map(Some);
@@ -74,9 +74,10 @@ pub fn named_files(model: &Model) -> BTreeMap<String, NamedBy> {
 }
 
 impl PlanDiff {
-    /// Adds the risks of `files`, which have other contents in `after` or are in one of both alone, and removes those
-    /// of certificates that are renewed. `renews` compares the contents of a file of `before` with those of one of
-    /// `after`. Networks of clients in files are compared with the settings; their files add no class.
+    /// Adds the risks of `files`, which differ between `before` and `after` or are in one of both
+    /// only, and removes the risks of renewed certificates. `renews` compares the contents of a
+    /// file of `before` with the contents of a file of `after`. Networks of clients in files are
+    /// compared with the settings; their files add no class.
     pub fn judge_files(
         &mut self,
         [before, after]: [&Model; 2],
@@ -91,7 +92,7 @@ impl PlanDiff {
         let listed = [before, after].map(files_of_networks);
         self.risks
             .extend(files.iter().map(|ChangedFile { name: file, change }| {
-                // One of another name comes with its setting.
+                // A file with another name is reported with its setting.
                 let [old, new] = named.each_ref().map(|named| class_of(named, file));
                 let is_listed = || {
                     listed.iter().all(|files| files.contains(file))
@@ -100,7 +101,7 @@ impl PlanDiff {
                 let is_harmless = |class: RiskClass| {
                     class == RiskClass::TlsWeakened && renews(file, file)
                             || class == RiskClass::AccessWidened && is_listed()
-                            // A new file is no other answer to requests that had one.
+                            // A new file changes no answer to requests that had one.
                             || class == RiskClass::AnswerChanged && *change == Change::Added
                 };
                 let class = old

@@ -1,4 +1,4 @@
-//! Joining of cells with the same answers to regions.
+//! Joining of cells with equal answers into regions.
 
 use super::answer::Answer;
 use super::cells::conditions::FieldStates;

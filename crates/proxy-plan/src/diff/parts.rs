@@ -28,7 +28,7 @@ pub enum Part {
         /// The file of the chain; relative to the configuration if it is inside its folder.
         file: String,
     },
-    /// A host of which a listener obtains the certificate by ACME.
+    /// A host with a certificate that a listener obtains by ACME.
     ObtainedHost {
         /// The listener's name.
         listener: String,

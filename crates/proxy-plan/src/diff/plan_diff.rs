@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 pub struct PlanDiff {
     /// Requests that are answered differently. Complete, except for regexes and reached limits.
     pub regions: Vec<Region>,
-    /// Ids of routes before with those after that answer some of their requests by another name alone: the service is
-    /// the same, and no setting in a class of risk differs.
+    /// Pairs of a route before and a route after that answers some of the same requests: only the
+    /// name differs, the service is the same, and no setting in a class of risk differs.
     pub successors: BTreeSet<(String, String)>,
     /// Ids of routes that take no request after, though they did before or are new.
     pub unreachable: Vec<String>,
@@ -24,8 +24,8 @@ pub struct PlanDiff {
     pub settings: Vec<SettingChange>,
     /// Connections that a reload ends.
     pub drained: Vec<Drained>,
-    /// Changes that may harm clients, most severe class first. Empty exactly if every change is known to be
-    /// harmless.
+    /// Changes that may harm clients, most severe class first. Empty exactly if every change is
+    /// known to be harmless.
     pub risks: Vec<Risk>,
     /// Regexes that were compared by a sample of their paths, as written.
     pub sampled_regexes: Vec<String>,

@@ -27,13 +27,13 @@ pub struct Region {
     pub paths: Vec<PathCell>,
     /// True if every path is among them.
     pub is_every_path: bool,
-    /// States of fields, all of which hold; empty for every method, header and query.
+    /// States of fields that all hold; empty for every method, header and query.
     pub fields: Vec<FieldStates>,
     /// Answer of the older plan.
     pub before: Answer,
     /// Answer of the newer plan.
     pub after: Answer,
-    /// One of the requests.
+    /// An example of the requests.
     pub example: ExplainRequest,
 }
 

@@ -25,7 +25,7 @@ pub struct ReplayDifference {
     pub after: ReplayedAnswer,
     /// Number of requests.
     pub requests: u64,
-    /// The first of them: its method, host and path.
+    /// The first of the requests: its method, host and path.
     pub example: String,
 }
 
@@ -40,9 +40,9 @@ pub struct ReplayReport {
     pub kinds: usize,
     /// The differences, most frequent first.
     pub differences: Vec<ReplayDifference>,
-    /// Number of requests that another route answered when they were recorded than the plan before.
+    /// Number of requests for which the recording names another route than the plan before.
     pub unlike_recorded: u64,
-    /// The first of them.
+    /// The first such request.
     pub unlike_example: Option<String>,
 }
 
@@ -57,7 +57,8 @@ pub struct Replay<'p> {
 }
 
 impl<'p> Replay<'p> {
-    /// A replay with full buckets and closed breakers. All targets count as healthy; nothing is sent.
+    /// A replay with full buckets and closed breakers. All targets count as healthy; nothing is
+    /// sent.
     #[must_use]
     pub fn new(before: &'p Plan, after: &'p Plan) -> Self {
         Self {

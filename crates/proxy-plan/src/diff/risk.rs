@@ -34,7 +34,7 @@ pub(super) struct Compared<'d> {
     pub(super) unreachable: &'d [String],
     pub(super) settings: &'d [SettingChange],
     pub(super) parts: &'d [PartChange],
-    /// True if regexes were compared by samples.
+    /// Regexes were compared by samples.
     pub(super) is_sampled: bool,
     pub(super) limits: &'d [DiffLimit],
 }

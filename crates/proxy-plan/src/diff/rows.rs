@@ -28,7 +28,7 @@ pub(super) struct Found {
     pub(super) after: Answer,
 }
 
-/// States of each axis, of which every combination has the same answers.
+/// States of each axis; all their combinations have the same answers.
 type StateSets = Vec<BTreeSet<usize>>;
 
 /// The rows with different answers, joined where they differ in the states of one axis only. An

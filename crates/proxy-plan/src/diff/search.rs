@@ -15,9 +15,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::time::Duration;
 
-/// Requests that are decided on in one comparison.
+/// Maximum number of requests that are decided on in one comparison.
 pub(super) const MAX_REQUESTS: usize = 1_000_000;
-/// Combinations of methods, headers and query parameters of one host and path.
+/// Maximum number of combinations of methods, headers and query parameters of one host and path.
 const MAX_COMBINATIONS: usize = 4_096;
 
 /// A limit of the comparison that was reached: differences beyond it are not found.
@@ -38,18 +38,18 @@ pub(super) struct ListenerClass {
     pub(super) after: usize,
     /// Names after.
     pub(super) names: Vec<String>,
-    /// True if requests without a route are answered the same.
+    /// Both plans answer requests without a route in the same way.
     is_default_same: bool,
     pub(super) scheme: &'static str,
 }
 
-/// Choices of one state of each axis that are tried on the requests of a path.
+/// Combinations of one state of each axis that are tried on the requests of a path.
 #[derive(Debug)]
 pub(super) struct TriedChoices {
     pub(super) axes: Vec<Axis>,
-    /// For each choice the index of a state of each axis.
+    /// Index of a state of each axis, for each choice.
     pub(super) choices: Vec<Vec<usize>>,
-    /// False if there are further choices.
+    /// False if some combinations are omitted.
     pub(super) is_whole: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct DiffSearch<'p> {
     pub(super) answered: [HashSet<String>; 2],
     /// Number of cells of the paths of each host, by the partition.
     pub(super) path_counts: HashMap<usize, usize>,
-    /// By the texts of their conditions.
+    /// Cells of paths, by the texts of the conditions that divide them.
     partitions: HashMap<Vec<String>, Vec<PathCell>>,
     requests: usize,
     /// IDs of routes with cells to evaluate even if equal rules compete.
@@ -194,7 +194,7 @@ impl<'p> DiffSearch<'p> {
         }
     }
 
-    /// The answers of both plans for each of the choices.
+    /// The answers of both plans to each of the choices.
     fn rows(
         &mut self,
         class: usize,
@@ -240,7 +240,7 @@ impl<'p> DiffSearch<'p> {
     }
 }
 
-/// The choices to try of the conditions of `rules` on requests of a path.
+/// The choices to try on requests of a path, by the conditions of `rules`.
 pub(super) fn choices<'r>(path: &PathCell, rules: impl Iterator<Item = &'r Rule>) -> TriedChoices {
     let mut axes = axes(rules);
     if path.example == ASTERISK {
@@ -373,7 +373,7 @@ pub(super) fn listener_classes(before: &Side<'_>, after: &Side<'_>) -> Vec<Liste
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ListenerKey<'p> {
     strict_paths: bool,
-    /// True if the listener has TLS, on which redirects depend.
+    /// The listener has TLS, on which redirects depend.
     is_tls: bool,
     /// The name, if a route is bound to it.
     bound: Option<&'p str>,

@@ -24,8 +24,8 @@ pub struct SettingChange {
     pub before: Vec<Value>,
     /// Values in the newer configuration; empty if it does not have the setting.
     pub after: Vec<Value>,
-    /// Ids of the routes with requests that it applies to; empty where it applies to all routes or to
-    /// none.
+    /// Ids of the routes with requests that it applies to; empty where it applies to all routes or
+    /// to none.
     pub routes: Vec<String>,
 }
 
@@ -63,8 +63,8 @@ pub(super) fn setting_changes(before: &Model, after: &Model) -> Vec<SettingChang
     changes(&settings(before), &settings(after), &routes)
 }
 
-/// The settings that differ between a route of `before` and a route of `after`, as if they were one: with the path of
-/// the route of `after`.
+/// The settings in which a route of `before` differs from a route of `after`, as if they were one
+/// route: with the path of the route of `after`.
 pub(super) fn route_changes(
     [before, after]: [&Model; 2],
     old: &Route,
@@ -190,7 +190,6 @@ pub(super) fn without_folder(model: &Model, value: Value) -> Value {
     }
 }
 
-/// The owner of the setting at `path`.
 fn owner(path: &str) -> SettingOwner {
     let named = |block: &str| {
         let rest = path.strip_prefix(block)?;

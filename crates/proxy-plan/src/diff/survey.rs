@@ -26,14 +26,13 @@ pub(crate) struct SurveyedRequest<'a> {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SurveyLimits {
-    /// Limits that were reached.
     pub(crate) reached: BTreeSet<DiffLimit>,
     /// Regexes for which only a sample of paths was tried.
     pub(crate) regexes: BTreeSet<String>,
 }
 
-/// Decides on one request of each cell into which the conditions of `plan`, `hosts` and `paths` divide all
-/// requests.
+/// Decides on one request of each cell into which the conditions of `plan`, `hosts` and `paths`
+/// divide all requests.
 pub(crate) fn survey(
     plan: &Plan,
     hosts: &[&HostPattern],
@@ -106,17 +105,17 @@ pub(crate) fn survey(
 }
 
 impl SurveyedRequest<'_> {
-    /// Returns true if its host fulfils one of `hosts`, or there are none.
+    /// Returns true if the request's host fulfils one of `hosts`, or `hosts` is empty.
     pub(crate) fn has_host(&self, hosts: &[&HostPattern]) -> bool {
         hosts.is_empty() || hosts.iter().any(|one| one.matches(&self.host.example))
     }
 
-    /// Returns true if its path fulfils one of `paths`, or there are none.
+    /// Returns true if the request's path fulfils one of `paths`, or `paths` is empty.
     pub(crate) fn has_path(&self, paths: &[&PathPattern]) -> bool {
         paths.is_empty() || paths.iter().any(|one| one.matches(&self.path.example))
     }
 
-    /// Returns true if its host is one by name, rather than none or any other.
+    /// Returns true if the request has a certain host, rather than none or any other.
     pub(crate) fn has_named_host(&self) -> bool {
         !self.host.example.is_empty() && !self.host.label.starts_with("any")
     }

@@ -36,9 +36,9 @@ pub enum Handler {
     },
     /// The response of the route.
     Respond {
-        /// Its status.
+        /// Status of the response.
         status: u16,
-        /// Length of its body in bytes.
+        /// Length of the body in bytes.
         body_bytes: usize,
     },
     /// The request is refused.
@@ -55,7 +55,7 @@ pub enum Handler {
 /// A target of the upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its address; its DNS name while unresolved.
+    /// Address of the target; the DNS name while unresolved.
     pub address: String,
     /// The name that the address is resolved from, if it is.
     pub name: Option<String>,
@@ -83,7 +83,7 @@ pub enum Readiness {
 pub struct Nearest {
     /// Route that nearly matches.
     pub route: Named,
-    /// Its first condition that does not hold.
+    /// The route's first condition that does not hold.
     pub unmet: Unmet,
 }
 

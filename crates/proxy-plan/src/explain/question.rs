@@ -16,8 +16,8 @@ use std::time::Duration;
 pub struct ExplainRequest {
     /// The method, in upper case.
     pub method: String,
-    /// A path with or without a query, or an absolute `http` or `https` URL; for a relayed connection
-    /// `tcp://address:port`, or `tls://server-name:port`.
+    /// A path with or without a query, or an absolute `http` or `https` URL; for a relayed
+    /// connection `tcp://address:port`, or `tls://server-name:port`.
     pub url: String,
     /// Header fields. A `Host` here has precedence over the URL's.
     pub headers: Vec<(String, String)>,
@@ -75,7 +75,6 @@ struct Parts {
     target: Option<PathAndQuery>,
 }
 
-/// The scheme of a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
     Http,
@@ -97,7 +96,7 @@ impl Scheme {
         })
     }
 
-    /// Returns true if connections to the listener have it.
+    /// Returns true if `listener` accepts connections of this scheme.
     fn is_of(self, listener: &Listener) -> bool {
         self == match *listener.protocol {
             ListenerProtocol::Http => Self::Http,
@@ -140,8 +139,8 @@ impl ExplainRequest {
         Ok(explanation)
     }
 
-    /// The explanation without the routes that do not take the request: their reasons cost as much as the plan has
-    /// routes.
+    /// Explains without the routes that do not take the request: giving their reasons costs time
+    /// for each route.
     ///
     /// # Errors
     /// As [`Self::ask`].
@@ -257,8 +256,8 @@ impl Parts {
         host.port.or(default)
     }
 
-    /// The host that routes are matched against: of a relayed connection the server name, which none has without TLS,
-    /// and which is not an address. [RFC 6066 §3]
+    /// The host that routes are matched against. For a relayed connection: the server name, which
+    /// exists only with TLS and is never an address. [RFC 6066 §3]
     fn host(&self) -> String {
         let name = || {
             let host = proxy_routing::normal_host(&self.authority).ok()?.name;

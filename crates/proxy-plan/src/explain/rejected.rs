@@ -23,9 +23,9 @@ pub struct Rejected {
 /// The reason why a route does not take a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Its first condition that does not hold. Secrets of the configuration are redacted.
+    /// The route's first condition that does not hold. Secrets of the configuration are redacted.
     Condition(Unmet),
-    /// Its conditions hold, but another route has precedence.
+    /// All conditions hold, but another route has precedence.
     Outranked {
         /// Id of that route.
         by: String,

@@ -20,7 +20,7 @@ pub struct Winner {
 /// The reason why a route takes a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MatchReason {
-    /// These of its conditions hold. Empty for a route without conditions.
+    /// The conditions of the route that hold. Empty for a route without conditions.
     Matched(Vec<Condition>),
     /// No route matches, and this is the listener's `default-route`, set at this place.
     Default {
@@ -34,7 +34,7 @@ pub enum MatchReason {
 pub struct Condition {
     /// The setting: `host`, `path-prefix`, …
     pub setting: &'static str,
-    /// Its value; secrets are redacted.
+    /// Value of the setting; secrets are redacted.
     pub value: String,
     /// `file:line`.
     pub source: String,

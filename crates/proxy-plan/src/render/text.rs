@@ -78,7 +78,7 @@ fn placed(named: &Named) -> String {
 
 fn request(facts: &mut Table<2>, host: &Text, path: &Text, client_ip: Option<IpAddr>) {
     facts.row(["host", &both(host)]);
-    // A relayed connection has none.
+    // A relayed connection has no path.
     if !path.sent.is_empty() || path.seen.is_none() {
         facts.row(["path", &both(path)]);
     }

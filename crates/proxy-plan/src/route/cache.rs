@@ -12,11 +12,12 @@ use std::time::Duration;
 pub struct CachePlan {
     /// Lifetimes and key of the route's responses.
     pub settings: CacheSettings,
-    /// Identifies the route and all settings that stored responses depend on: after a change of one, earlier responses
-    /// are not found.
+    /// Identifies the route and all settings that stored responses depend on: after a change of
+    /// one, earlier responses are not found.
     pub selector: Box<[u8]>,
-    /// True if each response may be for one client only: the route requires credentials, or sends values of the
-    /// request to the upstream. It is stored if it says that it is for other requests too.
+    /// True if each response may be for one client only: the route requires credentials, or sends
+    /// values of the request to the upstream. A response is stored only if it permits use for other
+    /// requests.
     pub is_personal: bool,
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn store_limits(model: &Model) -> Option<StoreLimits> {
     })
 }
 
-/// A hash of the settings that stored responses depend on, the same for the same settings in this process.
+/// A hash of the settings that stored responses depend on; stable within this process.
 fn fingerprint(route: &model::Route, model: &Model) -> u64 {
     let mut hasher = DefaultHasher::new();
     for setting in effective_in(model, Part::Route(route)) {

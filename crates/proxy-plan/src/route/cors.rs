@@ -10,7 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use proxy_model::{self as model, HeaderEdits, HeaderField, OriginPattern, Setting};
 use std::fmt::Display;
 
-/// Prefix of the fields that `cors` decides on, also of those that browsers have besides the Fetch standard.
+/// Prefix of the fields that `cors` decides on, including fields of browsers beyond the Fetch
+/// standard.
 const FIELD_PREFIX: &str = "access-control-";
 /// Methods without a setting: CORS-safelisted ones, as sent by forms and links.
 const DEFAULT_METHODS: &str = "GET, HEAD, POST";

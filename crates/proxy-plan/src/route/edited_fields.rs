@@ -5,8 +5,9 @@ use http::HeaderName;
 use http::header::{CONTENT_LOCATION, LOCATION, SET_COOKIE};
 use proxy_model::{self as model, HeaderEdits};
 
-/// The response fields that a route removes, sets or writes back. They are edited in the head of the final
-/// response, and left out of interim responses and trailers, where the upstream's value would pass.
+/// The response fields that a route removes, sets or writes back. They are edited in the head of
+/// the final response, and left out of interim responses and trailers, where the upstream's value
+/// would pass.
 #[derive(Clone, Debug, Default)]
 pub struct EditedFields {
     names: Vec<HeaderName>,

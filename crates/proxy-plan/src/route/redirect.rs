@@ -137,7 +137,7 @@ impl RedirectPlan {
         if let Some(slash) = self.trailing_slash {
             let mut changed = slash.apply(&path);
             if changed == path {
-                // The slash that the route was found by, of `/a/.`, is in no path as sent.
+                // The slash in the route's form of `/a/.` may be missing in the path as sent.
                 changed = slash.apply(&routed_form(&path));
             }
             path = changed.into();
@@ -146,7 +146,7 @@ impl RedirectPlan {
     }
 }
 
-/// The form of `path` by which routes are found.
+/// The form of `path` that the router compares.
 fn routed_form(path: &str) -> Cow<'_, str> {
     if is_plain_path(path) {
         return Cow::Borrowed(path);

@@ -131,8 +131,8 @@ impl CaptureRewrite {
         }
     }
 
-    /// The path made of the captures in `path`; `None` if the regex does not match. It begins with exactly
-    /// one slash, so that it never names a host.
+    /// The path made of the captures in `path`; `None` if the regex does not match. It begins with
+    /// exactly one slash, so that it never names a host.
     fn apply(&self, path: &str) -> Option<String> {
         let groups = self.pattern.captures(path)?;
         let mut made = String::from("/");

@@ -30,7 +30,7 @@ pub struct TokenPlan {
     challenges: Challenges,
 }
 
-/// The keys of a route.
+/// The keys that verify a route's tokens.
 #[derive(Debug)]
 pub enum TokenKeys {
     /// Keys of a file.

@@ -12,7 +12,7 @@ const MAX_FORMER_TARGETS: usize = 1_024;
 /// them again: an ejected target stays ejected for its time. The oldest are dropped first.
 #[derive(Clone, Debug)]
 pub(crate) struct FormerTargets<K> {
-    /// Each with the number of the plan that removed it.
+    /// States, each with the number of the plan that removed its target.
     states: HashMap<K, (u64, Arc<TargetState>)>,
     plans: u64,
 }

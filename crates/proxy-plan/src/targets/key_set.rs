@@ -8,7 +8,7 @@ use std::time::Duration;
 /// A key set that is fetched from an upstream.
 #[derive(Clone, Debug)]
 pub struct KeySetPlan {
-    /// Its identity across plans.
+    /// Identity of the key set across plans.
     pub identity: KeySetIdentity,
     /// The keys, shared by all plans and workers.
     pub state: Arc<RemoteKeys>,

@@ -1,4 +1,5 @@
-//! Differences of random configurations, compared with a grid of requests that both plans decide on.
+//! Differences of random configurations, compared with a grid of requests that both plans decide
+//! on.
 
 use crate::support::{line, plan};
 use http::uri::PathAndQuery;
@@ -245,8 +246,8 @@ fn request(
     }
 }
 
-/// Checks that no difference of the grid is missed and none is invented; with `is_exact` false only that none
-/// is invented.
+/// Checks that no difference of the grid is missed and none is invented; with `is_exact` false only
+/// that none is invented.
 fn check(before: &str, after: &str, is_exact: bool) -> Result<(), TestCaseError> {
     let (old, new) = (plan(before), plan(after));
     let diff = PlanDiff::compare(&old, &new);

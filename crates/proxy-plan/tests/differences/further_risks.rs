@@ -1,4 +1,5 @@
-//! Classes of changes that do harm later, or to some clients only; and usual changes, which have none.
+//! Classes of changes that do harm later, or to some clients only; and usual changes, which have
+//! none.
 
 use crate::support::{classes, diff};
 use proxy_plan::diff::RiskClass;

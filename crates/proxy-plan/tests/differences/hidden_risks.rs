@@ -1,5 +1,5 @@
-//! Changes that move no answered request and are risks all the same: pages in place of refusals, and requests that nodes
-//! send of their own accord.
+//! Risks of changes that move no answered request: pages in place of refusals, and requests that
+//! nodes send without a client's request.
 
 use crate::support::{around, classes, diff, route_diff};
 use proxy_plan::diff::{Risk, RiskClass};
@@ -19,7 +19,7 @@ fn a_page_in_place_of_a_refusal_is_unlisted() {
     let cases = [
         new(&format!("route \"x\" {{ {login}; respond 404 {PAGE} }}")),
         new(&format!("route \"x\" {{ {login}; respond 401 {PAGE} }}")),
-        // Every host that no route names.
+        // The response to every host that no route names.
         new(&format!("route \"x\" {{ respond 503 {PAGE} }}")),
         SITE.replace("route \"gone\"", "route \"gone2\"")
             .replace("respond 404 \"gone\"", &format!("respond 410 {PAGE}")),
@@ -52,7 +52,7 @@ fn test_risks(before: &str, after: &str) -> Vec<Risk> {
     diff(&config(before), &config(after)).risks
 }
 
-/// A live test of a route that stays, which says of an unsafe method that it is one.
+/// A live test of a route that stays, with the flag that an unsafe method requires.
 fn live(name: &str, request: &str) -> String {
     let is_safe = ["GET", "HEAD", "OPTIONS"]
         .iter()
@@ -127,10 +127,10 @@ fn a_live_test_that_differs_is_a_risk_and_another_name_is_none() {
         let risks = test_risks(&one, &one.replace(from, to));
         assert_eq!(risks.len(), 1, "{from} -> {to}: {risks:?}");
     }
-    // The copy is sent as well.
+    // The copy of a live test is sent, too.
     let twice = format!("{one}\n{}", one.replace("test \"a\"", "test \"b\""));
     assert_eq!(test_risks(&one, &twice).len(), 1);
-    // A test that was only decided on.
+    // The test was not a live test before.
     let still = r#"test "a" { request "GET" "http://shop.test/app/1"; expect { upstream "u" } }"#;
     let sent = still.replace("; expect", "; live #true; expect");
     assert_eq!(test_risks(still, &sent).len(), 1);

@@ -278,7 +278,7 @@ fn networks_of_a_file_are_compared_like_inline_ones() {
         classes_of(deny, (deny.0, "192.0.2.0/24\n198.51.0.0/16\n")),
         refused
     );
-    // Attackers are refused like that.
+    // A single address may be an attacker's.
     assert_eq!(
         classes_of(deny, (deny.0, "192.0.2.0/24\n198.51.100.7\n")),
         unlisted

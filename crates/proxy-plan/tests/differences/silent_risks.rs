@@ -1,4 +1,5 @@
-//! Changes that no count of errors shows, each with its class; and changes that look like one and are harmless.
+//! Harmful changes that cause no errors, each with its class; and similar changes that are
+//! harmless.
 
 use crate::support::{classes, diff};
 use proxy_plan::diff::{Change, ChangedFile, RiskClass};

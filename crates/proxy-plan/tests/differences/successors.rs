@@ -43,7 +43,7 @@ fn a_route_of_another_name_that_answers_otherwise_is_not_a_successor() {
         assert_ne!(other, renamed);
         assert_eq!(successors(&before, &other), [""; 0], "{from} -> {to}");
     }
-    // Requests of other methods go elsewhere.
+    // Requests with other methods have another route.
     let narrower = renamed.replace(
         "path-prefix \"/shop\"",
         "path-prefix \"/shop\"; method \"GET\"",

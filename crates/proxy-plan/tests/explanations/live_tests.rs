@@ -1,4 +1,4 @@
-//! Live tests: which listener they go to, and how their answers are judged.
+//! Live tests: their listener, and the verdict on their answers.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_config::DiagnosticCode;
@@ -125,7 +125,7 @@ fn an_answer_that_is_only_late_fails_by_time() {
         ..answer()
     };
     assert!(by_time("answer-status 200", &timeout));
-    // Wrong as well as late.
+    // An answer that is both wrong and late.
     assert!(!by_time("first-byte-ms 39; answer-status 204", &answer()));
     assert!(!by_time(
         r#"first-byte-ms 39; answer-contains "cart""#,

@@ -34,7 +34,7 @@ pub(crate) fn explain(text: &str, line: &str) -> Explanation {
     request(line).ask(&plan(text), &Only(&[0, 1, 2])).unwrap()
 }
 
-/// Exactly these targets may be called.
+/// A view in which only these targets may be called.
 #[derive(Debug)]
 pub(crate) struct Only(pub(crate) &'static [u16]);
 

@@ -1,4 +1,5 @@
-//! The methods, header fields and query parameters of requests, divided by the conditions of routes.
+//! The methods, header fields and query parameters of requests, divided by the conditions of
+//! routes.
 
 use http::header::HeaderValue;
 use http::{HeaderMap, HeaderName, Method};
@@ -31,11 +32,11 @@ pub enum Field {
 /// The state of a field, as distinguished by conditions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FieldState {
-    /// The request does not have it.
+    /// The request does not have the field.
     Absent,
     /// None of the values named by conditions.
     Other,
-    /// These values named by conditions, each in its own line.
+    /// The named values in one request, each in its own line.
     Values(Vec<String>),
 }
 
@@ -56,7 +57,7 @@ pub(in crate::diff) struct Axis {
     pub(in crate::diff) field: Field,
     pub(in crate::diff) named: Vec<String>,
     pub(in crate::diff) states: Vec<FieldState>,
-    /// True if not every combination of values is a state.
+    /// Some combinations of values are left out of the states.
     pub(in crate::diff) is_cut: bool,
 }
 

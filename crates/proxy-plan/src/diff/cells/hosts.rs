@@ -9,16 +9,16 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(in crate::diff) struct HostPartition {
     exact: HashMap<String, u32>,
-    /// By the suffix, which begins with a dot; empty for `*`.
+    /// Cells by suffix, which begins with a dot; empty for `*`.
     below: HashMap<String, u32>,
 }
 
 /// Hosts with equal results for the host conditions of both plans.
 #[derive(Clone, Debug)]
 pub struct HostCell {
-    /// Its description: a name, `*.` and a name, `any other host`, or `no host`.
+    /// Description: a name, `*.` and a name, `any other host`, or `no host`.
     pub label: String,
-    /// One of its hosts; empty for requests without a host.
+    /// A host of the cell; empty for requests without a host.
     pub example: String,
     pub(in crate::diff) index: usize,
     fulfilled: Vec<u32>,
@@ -49,8 +49,8 @@ impl HostPartition {
         ids
     }
 
-    /// A cell for each set of conditions that a host can fulfil. Complete: the patterns below names are
-    /// nested or disjoint, so each host is in the cell of its narrowest pattern.
+    /// A cell for each set of conditions that a host can fulfil. Complete: the patterns below names
+    /// are nested or disjoint, so each host is in the cell of its narrowest pattern.
     pub(in crate::diff) fn cells(self) -> Vec<HostCell> {
         let label = self.unused_label();
         let mut hosts = vec![

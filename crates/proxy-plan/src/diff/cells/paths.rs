@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-/// Paths of the sample of one regex.
+/// Maximum number of sample paths of one regex.
 const MAX_SAMPLE_PATHS: usize = 16;
-/// Paths of the sample that are put below each prefix.
+/// Maximum number of sample paths that are tried below each prefix.
 const MAX_SAMPLE_PATHS_BELOW: usize = 4;
-/// Paths of one partition that are sampled for regexes.
+/// Maximum number of paths of one partition that are sampled for regexes.
 const MAX_SAMPLED_PATHS: usize = 20_000;
 /// The target of `OPTIONS *`.
 pub(in crate::diff) const ASTERISK: &str = "*";
@@ -28,11 +28,12 @@ pub(in crate::diff) struct PathPartition {
 #[derive(Clone, Debug)]
 pub struct PathCell {
     /// Description: a path; a path with `/…` for paths below it, including itself unless it has a
-    /// cell of its own; `other paths`; or `paths like` and an example if a regex is involved.
+    /// separate cell; `other paths`; or `paths like` and an example if a regex is involved.
     pub label: String,
-    /// One of its paths.
+    /// A path of the cell.
     pub example: String,
-    /// True if it was found in the sample of a regex: paths that fulfil the same conditions may be missed.
+    /// True if it was found in the sample of a regex: paths that fulfil the same conditions may be
+    /// missed.
     pub is_sampled: bool,
     pub(in crate::diff) index: usize,
     pub(in crate::diff) fulfilled: Vec<u32>,
@@ -48,7 +49,7 @@ pub(in crate::diff) enum PathCellKey {
     Cell(usize, usize),
 }
 
-/// A path that may be in a cell of its own.
+/// A path that may begin a separate cell.
 #[derive(Debug)]
 struct Candidate {
     label: Option<String>,
@@ -93,8 +94,9 @@ impl PathPartition {
         ids
     }
 
-    /// A cell for each set of conditions that a path can fulfil, and whether regexes have more paths than
-    /// are sampled. Complete without regexes: sets of paths that begin with a text are nested or disjoint.
+    /// A cell for each set of conditions that a path can fulfil, and whether regexes have more
+    /// paths than are sampled. Complete without regexes: sets of paths that begin with a text are
+    /// nested or disjoint.
     pub(in crate::diff) fn cells(self) -> (Vec<PathCell>, bool) {
         let (candidates, is_cut) = self.candidates();
         let partition = Arc::new(self);
@@ -120,7 +122,8 @@ impl PathPartition {
         (cells, is_cut)
     }
 
-    /// Texts and paths below them first, so that a cell is described by them where it can be.
+    /// Paths that may be in different cells. Texts and the paths below them are first, so that they
+    /// describe their cell.
     fn candidates(&self) -> (Vec<Candidate>, bool) {
         let segment = self.unused_segment();
         let mut texts: Vec<&String> = self.exact.keys().chain(self.prefixes.keys()).collect();

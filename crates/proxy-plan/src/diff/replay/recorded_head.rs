@@ -13,7 +13,7 @@ use std::time::Duration;
 /// The head of a recorded request.
 #[derive(Clone, Debug)]
 pub struct RecordedHead {
-    /// Its time since the first request or another epoch; never decreases from one request to the next.
+    /// Time since the first request or another epoch; at least the time of the preceding request.
     pub at: Duration,
     /// Name of the listener; `None` if it was not recorded.
     pub(crate) listener: Option<String>,
@@ -24,7 +24,7 @@ pub struct RecordedHead {
     pub(super) client_ip: IpAddr,
     /// Size of the body in bytes, if it is known.
     pub(super) body_bytes: Option<u64>,
-    /// The upstream that it was forwarded to.
+    /// The upstream that the request was forwarded to.
     pub(super) upstream: Option<String>,
     /// The status of the response.
     pub(super) status: Option<u16>,
@@ -36,9 +36,10 @@ pub struct RecordedHead {
 pub(super) type RecordedRoute = Option<String>;
 
 impl RecordedHead {
-    /// Reads a line of a recording or of the access log, or one with the same keys: `method`, `path` (with the
-    /// query), `host`, `client_ip`, `bytes_in`, `route`, `upstream`, `status`, and also `listener` and `headers`, an
-    /// object of texts or lists of texts. `None` for a line that is not a request.
+    /// Reads a line of a recording or of the access log, or one with the same keys: `method`,
+    /// `path` (with the query), `host`, `client_ip`, `bytes_in`, `route`, `upstream`, `status`, and
+    /// also `listener` and `headers`, an object of texts or lists of texts. `None` for a line that
+    /// is not a request.
     #[must_use]
     pub fn from_json(line: &Value, at: Duration) -> Option<Self> {
         let text = |key: &str| line.get(key).and_then(Value::as_str);

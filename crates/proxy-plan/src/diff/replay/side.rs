@@ -1,4 +1,4 @@
-//! One plan of a replay, with the state that its limits and breakers have in virtual time.
+//! One plan of a replay, with the state of its limits and breakers in virtual time.
 
 use super::answer::ReplayedAnswer;
 use super::recorded_head::RecordedHead;
@@ -24,7 +24,7 @@ const SEED: KeySeed = KeySeed { low: 1, high: 2 };
 /// Maximum number of rate-limit buckets of a plan, divided evenly among the limits keyed by client,
 /// value or path: a configuration of 10 000 routes with limits would take gigabytes.
 const MAX_KEYS: usize = 400_000;
-/// The fewest keys of one rate limit.
+/// Minimum number of keys of one rate limit.
 const MIN_KEYS_PER_LIMIT: usize = 64;
 
 /// One plan with its states.
@@ -32,13 +32,13 @@ const MIN_KEYS_PER_LIMIT: usize = 64;
 pub(super) struct ReplaySide<'p> {
     plan: &'p Plan,
     states: AssumeHealthy,
-    /// In the order of asking, by the route's index.
+    /// Rate limits in their order of evaluation, by the route's index.
     limits: Vec<Vec<Rc<RateRule>>>,
     /// Buckets of each keyed rate limit.
     keys_per_limit: usize,
 }
 
-/// One rate limit that is enforced.
+/// An enforced rate limit.
 #[derive(Debug)]
 struct RateRule {
     settings: RateLimitSettings,
@@ -47,13 +47,12 @@ struct RateRule {
     buckets: OnceCell<Option<KeyedBuckets>>,
 }
 
-/// The key of a bucket.
 #[derive(Debug)]
 enum RateRuleKey {
     Client,
     Header(HeaderName),
     Path,
-    /// One bucket for all requests.
+    /// A single bucket for all requests.
     One,
 }
 
@@ -61,7 +60,7 @@ impl<'p> ReplaySide<'p> {
     pub(super) fn new(plan: &'p Plan) -> Self {
         let limits = rules(plan);
         let own = limits.iter().flatten().filter(|rule| rule.is_keyed());
-        // The rule of clients is one rule, in the list of each route.
+        // The limit for each client is a single one, in the list of each route.
         let distinct: HashSet<*const RateRule> = own.map(Rc::as_ptr).collect();
         let share = MAX_KEYS / distinct.len().max(1);
         Self {
@@ -121,7 +120,7 @@ fn passes_breaker(
     true
 }
 
-/// The rate limits of each route that are enforced. Built-in handlers have none but their own.
+/// The enforced rate limits of each route. Built-in handlers have only their own.
 fn rules(plan: &Plan) -> Vec<Vec<Rc<RateRule>>> {
     let model = &**plan.model();
     let limits = &model.limits;
@@ -184,7 +183,7 @@ impl RateRule {
         })
     }
 
-    /// Returns true if it has a bucket for each client, value or path.
+    /// Returns true if the limit has a bucket for each client, value or path.
     fn is_keyed(&self) -> bool {
         match self.key {
             RateRuleKey::One => false,

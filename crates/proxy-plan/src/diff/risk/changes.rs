@@ -17,7 +17,8 @@ use proxy_model::registry::upstreams;
 use proxy_model::{Model, Route};
 use std::collections::BTreeSet;
 
-/// Settings that are named in one risk of [`RiskClass::Unlisted`]; further ones are counted.
+/// Maximum number of settings that are named in one risk of [`RiskClass::Unlisted`]; further ones
+/// are counted.
 const MAX_NAMED_SETTINGS: usize = 5;
 
 /// The risks of a change, most severe class first.
@@ -62,7 +63,7 @@ pub(in crate::diff) fn risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks
 }
 
-/// The route before and the one after that has a setting; none for settings of other parts.
+/// The routes before and after that have a setting; `None` for settings of other parts.
 fn routes<'m>(compared: &Compared<'m>, owner: &SettingOwner) -> [Option<&'m Route>; 2] {
     let SettingOwner::Route(id) = owner else {
         return [None; 2];
@@ -91,7 +92,8 @@ fn stays(compared: &Compared<'_>, change: &SettingChange) -> bool {
         }
 }
 
-/// Returns true if a setting is one of a rate limit, decides the share of a target, or names networks of clients.
+/// Returns true if a setting is one of a rate limit, decides the share of a target, or names
+/// networks of clients.
 fn is_compared_together(change: &SettingChange) -> bool {
     let blocks = [
         access::LISTENER_ALLOW.path,
@@ -135,8 +137,8 @@ fn part_risk(compared: &Compared<'_>, change: &PartChange) -> Option<Risk> {
     })
 }
 
-/// Returns true if a new listener has no list of networks where all listeners before had one, or trusts further
-/// proxies.
+/// Returns true if a new listener has no list of networks although all listeners before had one, or
+/// trusts further proxies.
 fn is_more_open(compared: &Compared<'_>, name: &str) -> bool {
     let before = &compared.before.listeners;
     let Some(new) = compared.after.listeners.iter().find(|one| one.name == name) else {
@@ -150,7 +152,7 @@ fn is_more_open(compared: &Compared<'_>, name: &str) -> bool {
     is_closed && new.access.is_open() || !new.trusted_proxies.iter().all(|one| trusts(one))
 }
 
-/// One risk for all settings in no class.
+/// A single risk for all settings in no class.
 fn unlisted_settings(settings: &[&SettingChange]) -> Option<Risk> {
     let paths: BTreeSet<&str> = settings.iter().map(|one| one.path.as_str()).collect();
     let named: Vec<String> = paths
@@ -171,8 +173,8 @@ fn unlisted_settings(settings: &[&SettingChange]) -> Option<Risk> {
     })
 }
 
-/// Risks beyond the comparison: reached limits, another order of routes with sampled regexes, and routes
-/// without requests.
+/// Risks beyond the comparison: reached limits, another order of routes with sampled regexes, and
+/// routes without requests.
 fn uncertainties(compared: &Compared<'_>) -> Vec<Risk> {
     let risk = |subject: &str, change: String| Risk {
         class: RiskClass::Unlisted,

@@ -13,7 +13,7 @@ pub enum RiskClass {
     FewerGuards,
     /// A route no longer calls an agent.
     AgentRemoved,
-    /// An agent is called another way, or decides on less.
+    /// An agent is called differently, or decides on less.
     AgentChanged,
     /// Clients of more networks are admitted.
     AccessWidened,
@@ -33,7 +33,8 @@ pub enum RiskClass {
     InnerHeaderExposed,
     /// An edit of headers was removed.
     HeaderEditRemoved,
-    /// A header edit has another value, or is a new one of a field that decides on access, storage or rendering.
+    /// A header edit has another value, or is a new one of a field that decides on access, storage
+    /// or rendering.
     HeadersChanged,
     /// Pages of other sites may read more or less.
     CrossOriginChanged,
@@ -133,7 +134,7 @@ impl RiskClass {
         }
     }
 
-    /// Its condition, as a clause.
+    /// The condition of the class, as a clause.
     #[expect(clippy::too_many_lines, reason = "a table of one row for each class")]
     const fn condition(self) -> &'static str {
         match self {

@@ -6,13 +6,14 @@ use super::settings::same_agent;
 use proxy_model::{ConfigTest, Model, Prohibition, Setting};
 use std::fmt::Display;
 
-/// The risks of tests without a successor of the same name or request, and of prohibitions that are gone or differ.
+/// The risks of tests without a successor of the same name or request, and of removed or changed
+/// prohibitions.
 pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let request = |test: &ConfigTest| (test.request.method.clone(), test.request.url.clone());
     let tests = before.tests.iter().filter(|old| {
         let is_same = |new: &ConfigTest| {
             let is_kept = new.name == old.name || request(new) == request(old);
-            // A live test with a copy that is not live is no longer sent.
+            // If the successor is not live, the old live test counts as removed.
             is_kept && (old.live.is_none() || new.live.is_some())
         };
         !after.tests.iter().any(is_same)
@@ -36,7 +37,8 @@ pub(super) fn removed_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     gone.collect()
 }
 
-/// Returns true if both forbid requests without the same agent, by one of its names.
+/// Returns true if both prohibitions name the same agent, even under different names, or neither
+/// has one.
 fn is_same_guard(models: [&Model; 2], old: &Prohibition, new: &Prohibition) -> bool {
     match (&old.without_agent, &new.without_agent) {
         (Some(old), Some(new)) => old == new || same_agent(models, old, new),
@@ -44,7 +46,7 @@ fn is_same_guard(models: [&Model; 2], old: &Prohibition, new: &Prohibition) -> b
     }
 }
 
-/// The forbidden requests, without name, place and agent.
+/// The forbidden requests, comparable regardless of name, place and agent.
 fn covered(prohibition: &Prohibition) -> impl PartialEq + use<> {
     let Prohibition {
         name: _,

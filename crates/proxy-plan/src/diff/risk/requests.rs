@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 /// First word of a guard that is an agent.
 const AGENT: &str = "agent ";
 
-/// Routes of which requests go on by a route of another name, with the same service and in no class of risk by another
-/// setting: each route before with its successors.
+/// Pairs of a route before and its successor, which answers some of its requests under another
+/// name: the service is the same, and no other setting that differs is in a class of risk.
 pub(in crate::diff) fn successors(compared: &Compared<'_>) -> BTreeSet<(String, String)> {
     let moves = compared.regions.iter().filter_map(|region| {
         let Region { before, after, .. } = region;
@@ -106,7 +106,7 @@ fn subject(before: &Answer) -> String {
     }
 }
 
-/// The classes of the settings by which another route for the same requests differs.
+/// The classes of the settings in which the two routes for the same requests differ.
 fn changed_settings(
     compared: &Compared<'_>,
     before: &Answer,
@@ -131,7 +131,8 @@ fn changed_settings(
         .collect()
 }
 
-/// Returns true if the same service answers, perhaps an upstream of another name with equal settings.
+/// Returns true if the same service answers, perhaps an upstream of another name with equal
+/// settings.
 fn is_same_service(compared: &Compared<'_>, before: &Answer, after: &Answer) -> bool {
     match (&before.service, &after.service) {
         (AnsweringService::Upstream(old), AnsweringService::Upstream(new)) if old != new => {
@@ -152,8 +153,8 @@ fn is_refusal(answer: &Answer) -> bool {
     }
 }
 
-/// Returns true if the proxy refuses before and after for the same reason, in its own words and without a route that
-/// edits them. A `respond` is a page of the route's making, whatever its status.
+/// Returns true if the proxy itself refuses the requests before and after, for the same reason, and
+/// no other route edits the response. A `respond` is not a refusal, whatever its status.
 fn is_same_refusal(before: &Answer, after: &Answer) -> bool {
     let is_own = matches!(after.service, AnsweringService::Refusal { .. });
     is_own
@@ -166,7 +167,7 @@ fn route<'m>(model: &'m Model, answer: &Answer) -> Option<&'m Route> {
     model.routes.iter().find(|route| route.id == id)
 }
 
-/// The guards of the route before that the route after does not have.
+/// The guards of the route before that the route after lacks.
 fn lacking_guards(compared: &Compared<'_>, before: &Answer, after: &Answer) -> Vec<String> {
     if before.route == after.route {
         // The settings of a retained route are compared separately.

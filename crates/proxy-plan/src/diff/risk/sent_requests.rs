@@ -1,4 +1,5 @@
-//! Risks of requests that nodes send of their own accord: live tests, and health checks of new upstreams.
+//! Risks of requests that nodes send without a client's request: live tests, and health checks of
+//! new upstreams.
 
 use super::class::RiskClass;
 use super::{Compared, Risk};
@@ -18,7 +19,8 @@ pub(super) fn sent_request_risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks
 }
 
-/// Each live test of before stands for one of after: a copy of a test is sent again.
+/// Risks of new live tests. Each test before matches one test after at most: a copy is a further
+/// request.
 fn live_test_risks(before: &Model, after: &Model) -> Vec<Risk> {
     let mut known: Vec<&ConfigTest> = live_tests(before).collect();
     let new: Vec<&ConfigTest> = live_tests(after)
@@ -72,7 +74,7 @@ fn line(request: &TestRequest) -> impl PartialEq + use<> {
     (method, url, headers, listener, client_ip, claims)
 }
 
-/// The reason why a request may do more than read what is public.
+/// The reason why a request may do more than read public data; `None` for a harmless one.
 fn danger(request: &TestRequest) -> Option<String> {
     if !request.has_safe_method() {
         return Some(format!("`{}` may change data", request.method));

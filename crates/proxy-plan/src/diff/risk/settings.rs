@@ -26,8 +26,9 @@ pub(super) use listeners::default_certificate_risks;
 pub(super) use networks::{network_changes, network_risks};
 pub(super) use targets::{same_upstream, target_risks};
 
-/// The class of a setting's change with its text; `None` for a change in no class. Settings of rate limits, targets and
-/// networks are compared together, by [`rate_limit_risks`], [`target_risks`] and [`network_risks`].
+/// The class of a setting's change with its text; `None` for a change in no class. Settings of rate
+/// limits, targets and networks are compared together, by [`rate_limit_risks`], [`target_risks`]
+/// and [`network_risks`].
 pub(super) fn classified(
     compared: &Compared<'_>,
     change: &SettingChange,
@@ -45,7 +46,7 @@ pub(super) fn classified(
         .or_else(|| limits::risk(compared, change, routes))
 }
 
-/// The risk of requests that reach another place, or are held.
+/// The risk of requests that go to another route or path, are held until complete, or are copied.
 fn request_risk(change: &SettingChange) -> Classified {
     let row = change.row;
     if row == listener_rows::DEFAULT_ROUTE.path && change.change != Change::Removed {
@@ -81,7 +82,8 @@ fn request_risk(change: &SettingChange) -> Classified {
     })
 }
 
-/// The risk of answers that the proxy makes itself, and of the permissions for pages of other sites.
+/// The risk of other answers by the proxy itself, and of other permissions for pages of other
+/// sites.
 fn answer_risk(change: &SettingChange) -> Classified {
     let row = change.row;
     let own = [
@@ -109,13 +111,14 @@ fn answer_risk(change: &SettingChange) -> Classified {
     is_permission.then(|| (RiskClass::CrossOriginChanged, instead(change)))
 }
 
-/// Returns true if an error page is new, and not one for all errors of a class, which programs read too.
+/// Returns true if an error page is new and for one status. Pages for a whole class are left out:
+/// programs read those errors, too.
 fn is_page_of_one_status(change: &SettingChange) -> bool {
     change.change == Change::Added && !change.path.contains("xx\"]")
 }
 
-/// Returns true if further origins, methods or headers by name are permitted to pages of other sites, and none is
-/// refused that was permitted. A pattern may permit unknown sites.
+/// Returns true if pages of other sites get permission for further origins, methods or headers by
+/// name, and lose none. A pattern may permit unknown sites.
 fn permits_more(change: &SettingChange) -> bool {
     let lists = [
         cors::ALLOW_ORIGINS.path,

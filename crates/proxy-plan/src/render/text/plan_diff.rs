@@ -12,8 +12,8 @@ const MAX_LISTED: usize = 50;
 /// Maximum number of hosts, paths or listeners of one region that are listed.
 const MAX_LISTED_CELLS: usize = 6;
 
-/// The difference as a page: risks, requests, parts, settings, connections, and the limits of the comparison.
-/// Control characters are escaped.
+/// The difference as a page: risks, requests, parts, settings, connections, and the limits of the
+/// comparison. Control characters are escaped.
 #[must_use]
 pub fn diff_text(diff: &PlanDiff) -> String {
     let PlanDiff {

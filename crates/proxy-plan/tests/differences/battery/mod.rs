@@ -1,7 +1,9 @@
-//! Bundles as operators write them on a busy day, each an edit of `edge.kdl`, with the verdict of the comparison.
+//! Bundles as operators write them on a busy day, each an edit of `edge.kdl`, with the verdict of
+//! the comparison.
 //!
-//! Kinds that other tests and `bins/proxyd/tests/control_plane/battery` do not have. Faults of certificates are in
-//! `proxy-tls`, which reads their chains.
+//! This folder has bundles of kinds that are not in other tests and in
+//! `bins/proxyd/tests/control_plane/battery`. Faults of certificates are in `proxy-tls`, which
+//! reads their chains.
 
 mod harmful;
 mod harmless;
@@ -46,7 +48,7 @@ impl Bundle {
         Self { files, ..self }
     }
 
-    /// Its files, with the edits applied.
+    /// The bundle's files, with the edits applied.
     fn contents(&self) -> BTreeMap<String, Vec<u8>> {
         let mut text = EDGE.to_owned();
         for (from, to) in self.edits {

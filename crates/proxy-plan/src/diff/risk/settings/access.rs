@@ -1,4 +1,4 @@
-//! The risk of clients that are admitted otherwise: trusted proxies, passwords, tokens.
+//! The risk of changes to the admission of clients: trusted proxies, passwords, tokens.
 
 use super::values::{
     Classified, Routes, added, becomes, becomes_true, instead, missing, number, shown,
@@ -11,16 +11,16 @@ use proxy_model::registry::policies::{self, basic_auth, jwt};
 use proxy_model::{RequestRate, Route};
 use serde_json::Value;
 
-/// Difference of clocks in seconds that is no risk, however small the one before.
+/// Tolerated clock skew in seconds that is never a risk, even if it was smaller before.
 const USUAL_SKEW: f64 = 60.0;
 
-/// Factor by which the tolerated difference of clocks grows at most if it is none.
+/// Maximum growth of the tolerated clock skew, as a factor, without a risk.
 const SKEW_FACTOR: f64 = 2.0;
 
-/// Factor by which guesses at passwords are allowed more often if it is a risk.
+/// Factor of growth from which on the rate of password attempts is a risk.
 const MORE_GUESSES: f64 = 10.0;
 
-/// Factor by which they are allowed less often if it is one.
+/// Factor of decrease from which on the rate of password attempts is a risk: it locks users out.
 const FEWER_GUESSES: f64 = 2.0;
 
 pub(super) fn risk(change: &SettingChange, routes: Routes<'_>) -> Classified {

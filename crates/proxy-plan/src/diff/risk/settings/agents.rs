@@ -1,4 +1,4 @@
-//! The risk of other agents, and of agents that are called otherwise.
+//! The risk of other agents, and of changes to their calls.
 
 use super::values::{Classified, added, becomes, instead, listed, missing};
 use crate::diff::parts::Change;
@@ -66,7 +66,7 @@ pub(crate) fn is_new_and_open(change: &SettingChange) -> bool {
     change.row == agents::FAILURE_MODE.path && becomes(change, "open")
 }
 
-/// Returns true if the agent `old` of `before` and the agent `new` of `after` differ in their names alone.
+/// Returns true if the agents `old` of `before` and `new` of `after` differ only in their names.
 pub(crate) fn same_agent([before, after]: [&Model; 2], old: &str, new: &str) -> bool {
     let old = settings(before, old);
     !old.is_empty() && old == settings(after, new)

@@ -1,4 +1,5 @@
-//! The risk of responses that more requests share, and of requests that stored responses no longer answer.
+//! The risk of responses that more requests share, and of requests that stored responses no longer
+//! answer.
 
 use super::values::{Classified, Routes, added, becomes_true, instead, listed, missing, number};
 use crate::diff::parts::Change;
@@ -7,13 +8,15 @@ use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::policies::cache;
 use serde_json::Value;
 
-/// Age in seconds from which on a stale response is one of another day.
+/// Age in seconds from which on stale responses are a risk: one day.
 const LONG_STALE: f64 = 86_400.0;
 
-/// Factor by which memory or lifetimes of stored responses fall if the upstream gets many more requests.
+/// Factor of decrease from which on the memory or lifetime of stored responses is a risk: the
+/// upstream gets many more requests.
 const FALLEN: f64 = 4.0;
 
-/// Request fields with a value for each client: as a part of the key, they leave hardly a response to share.
+/// Request fields with a value for each client: as a part of the key, they leave hardly any
+/// response to share.
 const PERSONAL: [&str; 8] = [
     "authorization",
     "cookie",
@@ -28,7 +31,7 @@ const PERSONAL: [&str; 8] = [
 pub(super) fn risk(change: &SettingChange, [_, after]: Routes<'_>) -> Classified {
     let is_gone = after.is_some_and(|route| route.policies.cache.is_none());
     if is_gone {
-        // One of its settings stands for the block.
+        // Reported once, for one of the block's settings.
         return (change.row == cache::STATUSES.path).then(|| {
             let text = "no longer stores responses: its upstream gets each request".to_owned();
             (RiskClass::LimitRemoved, text)
@@ -105,7 +108,7 @@ fn forwarded(change: &SettingChange) -> Classified {
     Some((RiskClass::LimitRemoved, text))
 }
 
-/// The values, with those of lists in place of the lists.
+/// The values, with each list replaced by its items.
 fn items(values: &[Value]) -> impl Iterator<Item = &Value> + Clone {
     values.iter().flat_map(|value| match value.as_array() {
         Some(list) => list.as_slice(),

@@ -8,7 +8,8 @@ use proxy_model::is_secret_name;
 use proxy_model::registry::{listeners, policies};
 use serde_json::Value;
 
-/// Fields that decide on reading, storing and running a response, or which site and client a request is of.
+/// Fields that decide how a response is read, stored or run, or which site and client a request
+/// belongs to.
 const DECIDING: [&str; 47] = [
     "accept",
     "accept-encoding",
@@ -59,10 +60,11 @@ const DECIDING: [&str; 47] = [
     "x-sendfile",
 ];
 
-/// Beginnings of the names of such fields.
+/// Prefixes of the names of further such fields.
 const DECIDING_PREFIXES: [&str; 3] = ["access-control-", "cross-origin-", "x-accel-"];
 
-/// Fields of them that protect a page by being set, and break none that is served correctly.
+/// Fields in [`DECIDING`] that protect a page when they are set, and break no page that is served
+/// correctly.
 const PROTECTING: [&str; 2] = ["referrer-policy", "x-content-type-options"];
 
 pub(super) fn risk(change: &SettingChange) -> Classified {
@@ -127,7 +129,7 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
         let text = format!("has a new `{edit}` of {}", listed(&deciding));
         return Some((RiskClass::HeadersChanged, text));
     }
-    // With the same names, a value differs, which may be redacted.
+    // If no name differs, a value does, which may be redacted.
     let is_value = values.contains(&row) && (new.is_empty() || !missing(change).is_empty());
     is_value.then(|| {
         (
@@ -137,13 +139,14 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
     })
 }
 
-/// Returns true for a field, in lower case, that decides on a request or a response, or carries a credential.
+/// Returns true for a field, in lower case, that decides on a request or a response, or carries a
+/// credential.
 fn decides(name: &str) -> bool {
     let begins = |prefix: &&str| name.starts_with(*prefix);
     DECIDING.contains(&name) || DECIDING_PREFIXES.iter().any(begins) || is_secret_name(name)
 }
 
-/// Names of header fields, of values such as `X-Env: beta`.
+/// The names in header fields such as `X-Env: beta`.
 fn names(values: &[Value]) -> Vec<String> {
     let name = |text: String| match text.split_once(':') {
         Some((name, _)) => name.to_owned(),

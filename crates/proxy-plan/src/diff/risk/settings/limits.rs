@@ -13,28 +13,30 @@ use proxy_model::registry::{
 use proxy_model::{Model, RateLimit, Route, Service};
 use std::time::Duration;
 
-/// Factor by which a rate, size or number is tightened, if it is a risk.
+/// Factor of decrease from which on a rate, size or number is a risk.
 const TIGHTER: f64 = 2.0;
 
-/// Factor by which a time is tightened, if it is a risk: few requests take as long as they may.
+/// Factor of decrease from which on a time is a risk: few requests take as long as they may.
 const TIGHTER_TIME: f64 = 4.0;
 
-/// Factor by which a rate limit is widened, if it is a risk.
+/// Factor of growth from which on a rate limit is a risk.
 const WIDER: f64 = 10.0;
 
-/// Factor by which the open time of a breaker, or the share of retries, grows if it is a risk.
+/// Factor of growth from which on a breaker's open time, or the share of retries, is a risk.
 const GROWN: f64 = 4.0;
 
-/// Period in seconds of which a rate limit's requests are compared, with the burst at its start.
+/// Period in seconds for comparing rate limits: the requests in it, with the burst at its start.
 const RATE_PERIOD: f64 = 60.0;
 
-/// Factor by which a limit grows if it is as good as none.
+/// Factor of growth from which on a limit is as good as none.
 const UNLIMITED: f64 = 1_000.0;
 
-/// Factor by which a time or a number grows if it no longer protects from slow or hasty clients or from dead targets.
+/// Factor of growth from which on a time or number no longer protects from slow or hasty clients,
+/// or from dead targets.
 const UNPROTECTED: f64 = 30.0;
 
-/// Blocks in which a number that falls refuses nothing: shares, thresholds of recovery, intervals, levels and logs.
+/// Blocks with numbers that refuse nothing when they fall: shares, thresholds of recovery,
+/// intervals, levels and logs.
 const NO_LIMITS: [&str; 21] = [
     "admin.",
     cache::CACHE.path,
@@ -59,7 +61,7 @@ const NO_LIMITS: [&str; 21] = [
     upstreams::TARGETS.path,
 ];
 
-/// Limits without a default: where one appears, there was none.
+/// Limits without a default: one that is added limits what was unlimited.
 const NEW_LIMITS: [&str; 7] = [
     listeners::MAX_CONNECTION_AGE.path,
     listeners::MAX_REQUESTS_PER_CONNECTION.path,
@@ -70,8 +72,8 @@ const NEW_LIMITS: [&str; 7] = [
     limits::MAX_MEMORY.path,
 ];
 
-/// Limits of them with the value from which on a new one is usual: connections end between two requests, and few
-/// responses take an hour.
+/// Limits in [`NEW_LIMITS`], each with the value from which on a new one is usual: connections end
+/// between two requests, and few responses take an hour.
 const USUAL_LIMITS: [(&str, f64); 4] = [
     (listeners::MAX_CONNECTION_AGE.path, 300.0),
     (listeners::MAX_REQUESTS_PER_CONNECTION.path, 1_000.0),
@@ -111,7 +113,8 @@ pub(super) fn risk(
         let text = format!("the circuit breaker is removed: {}", instead(change));
         return Some((RiskClass::LimitRemoved, text));
     }
-    // A time for the whole exchange is new even if it is as long as the upstream's, which ends with the head.
+    // A time for the whole exchange is new even if it is as long as the upstream's, which ends with
+    // the head.
     let is_new = row == policies::REQUEST.path && change.change == Change::Added;
     let before =
         number(&change.before).or_else(|| inherited(compared.before, old, row).filter(|_| !is_new));
@@ -183,7 +186,7 @@ fn lost_reserve(change: &SettingChange) -> Option<String> {
     is_less.then(|| instead(change))
 }
 
-/// Returns true if slow clients, hasty ones or dead targets take more the larger the value is.
+/// Returns true if a larger value permits more to slow or hasty clients, or to dead targets.
 fn protects(row: &str) -> bool {
     let is_of_clients = row.starts_with(listeners::TIMEOUTS.path)
         || [
@@ -194,7 +197,7 @@ fn protects(row: &str) -> bool {
     is_of_clients || PROTECTIONS.contains(&row)
 }
 
-/// Returns true if a new limit ends few exchanges.
+/// Returns true if a new limit of this value ends few exchanges.
 fn is_usual(row: &str, value: f64) -> bool {
     USUAL_LIMITS
         .iter()
@@ -215,7 +218,8 @@ fn tighter(row: &str) -> f64 {
     }
 }
 
-/// The value that holds where a part has none of its own. A new breaker is compared with one that has the defaults.
+/// The value that applies to a part without its own. A new breaker is compared with one that has
+/// the defaults.
 fn inherited(model: &Model, route: Option<&Route>, row: &str) -> Option<f64> {
     if row == policies::MAX_BODY_SIZE.path {
         return route.map(|_| bytes(*model.limits.max_body_size_bytes));
@@ -257,7 +261,7 @@ fn bytes(bytes: u64) -> f64 {
     bytes as f64
 }
 
-/// The risks of the rate limits of routes that stay. A limit that only observes refuses nothing.
+/// The risks of the rate limits of retained routes. A limit that only observes refuses nothing.
 pub(crate) fn rate_limit_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let risks = compared.after.routes.iter().filter_map(|after| {
         let before = compared

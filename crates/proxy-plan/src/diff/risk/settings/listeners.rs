@@ -1,4 +1,4 @@
-//! The risk of a listener that other clients can use, and of targets that are verified otherwise.
+//! The risk of a listener for other clients than before, and of weaker verification of targets.
 
 use super::values::{Classified, added, becomes, instead, missing, shown, texts};
 use crate::diff::parts::Change;
@@ -11,8 +11,8 @@ use proxy_model::registry::{listener_tls, listeners, upstreams};
 use proxy_model::{Listener, Model};
 use serde_json::Value;
 
-/// Settings that decide which certificate an authority issues, and whether it renews it: clients see the harm as late as
-/// the next renewal.
+/// Settings that decide which certificate an authority issues, and whether it is renewed. Harm may
+/// show only at the next renewal.
 const OBTAINED: [&str; 7] = [
     acme::DIRECTORY.path,
     acme::DIRECTORY_CA_FILE.path,
@@ -68,15 +68,15 @@ fn listener_risk(change: &SettingChange) -> Classified {
     Some((RiskClass::TlsWeakened, text))
 }
 
-/// The risks of listeners that show another one of their certificates to clients without a name, or with one that no
-/// certificate covers.
+/// The risks of listeners that serve another default certificate: to clients that send no server
+/// name, or a name that no certificate covers.
 pub(crate) fn default_certificate_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let Compared { before, after, .. } = compared;
     let risks = after.listeners.iter().filter_map(|new| {
         let old = before.listeners.iter().find(|old| old.name == new.name)?;
         let (old, certificates) = (certificates(before, old), certificates(after, new));
         let (old, new_first) = (old.first()?, certificates.first()?);
-        // One that is gone is compared with its renewal.
+        // A removed certificate is compared with its renewal.
         (old != new_first && certificates.contains(old)).then(|| Risk {
             class: RiskClass::TlsWeakened,
             subject: format!("listener {}", new.name),
@@ -94,7 +94,7 @@ fn certificates(model: &Model, listener: &Listener) -> Vec<String> {
     files.collect()
 }
 
-/// The risk of a listener that refuses clients which it accepted.
+/// The risk of a listener that refuses clients that it accepted before.
 fn narrowed(change: &SettingChange) -> Classified {
     let row = change.row;
     let text = if [listeners::PROXY_PROTOCOL.path, listeners::PROTOCOL.path].contains(&row) {

@@ -5,13 +5,13 @@ use crate::diff::risk::{Compared, Risk};
 use ipnet::IpNet;
 use proxy_model::{Access, Model, NetworkFile, Setting};
 
-/// Prefix from which on a network of IPv4 is that of few clients.
+/// Length of an IPv4 prefix from which on a network has few clients.
 const FEW_IPV4: u8 = 24;
 
-/// Prefix from which on a network of IPv6 is that of few clients: the network of one site.
+/// Length of an IPv6 prefix from which on a network has few clients: the network of one site.
 const FEW_IPV6: u8 = 48;
 
-/// Networks that are not routed in the Internet: of machines, load balancers and offices.
+/// Networks that are not routed in the Internet, as used by machines, load balancers and offices.
 const PRIVATE: [&str; 9] = [
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -24,10 +24,10 @@ const PRIVATE: [&str; 9] = [
     "fe80::/10",
 ];
 
-/// Networks named in one risk; further ones are counted.
+/// Maximum number of networks that are named in one risk; further ones are counted.
 const MAX_NAMED_NETWORKS: usize = 3;
 
-/// The risks of the networks of listeners and routes that stay.
+/// The risks of the networks of retained listeners and routes.
 pub(crate) fn network_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let Compared { before, after, .. } = compared;
     let listeners = after.listeners.iter().filter_map(|new| {
@@ -51,8 +51,8 @@ pub(crate) fn network_risks(compared: &Compared<'_>) -> Vec<Risk> {
     risks.collect()
 }
 
-/// Clients that are admitted or refused otherwise. Networks in a file and inline ones are equal; a network counts as
-/// admitted before if other networks contain it.
+/// Clients that are newly admitted or refused. Networks in a file and inline ones are equal; a
+/// network counts as admitted before if other networks contain it.
 pub(crate) fn network_changes(
     compared: &Compared<'_>,
     [old, new]: [&Access; 2],
@@ -86,7 +86,7 @@ pub(crate) fn network_changes(
     changes.collect()
 }
 
-/// The networks of clients that are not refused for lack of an entry.
+/// The networks that the `allow` lists admit: all if there are no such lists.
 fn allowed(access: &Access) -> Vec<IpNet> {
     if access.allow.is_empty() && access.allow_files.is_empty() {
         return ["0.0.0.0/0", "::/0"]
@@ -109,7 +109,8 @@ fn together(inline: &[Setting<IpNet>], files: &[Setting<NetworkFile>]) -> Vec<Ip
     IpNet::aggregate(&inline.chain(files).collect())
 }
 
-/// The networks without those of few clients that the configuration does not name: attackers are refused like that.
+/// Removes small networks that the configuration does not mention elsewhere: attackers are refused
+/// by such networks.
 fn known(model: &Model, mut networks: Vec<IpNet>) -> Vec<IpNet> {
     let listeners = model.listeners.iter();
     let trusted = listeners.clone().flat_map(|one| &one.trusted_proxies);
@@ -130,7 +131,7 @@ fn known(model: &Model, mut networks: Vec<IpNet>) -> Vec<IpNet> {
     networks
 }
 
-/// Networks of `networks` that no other set contains.
+/// The members of `networks` that are in no member of `others`.
 fn outside(networks: &[IpNet], others: &[IpNet]) -> Vec<IpNet> {
     let is_outside = |network: &&IpNet| !others.iter().any(|other| other.contains(*network));
     networks.iter().filter(is_outside).copied().collect()

@@ -7,7 +7,7 @@ use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::observability::{self, otlp};
 use serde_json::Value;
 
-/// Share of recorded requests, in percent, from which on a recording is one of all clients.
+/// Share of recorded requests, in percent, from which on a recording counts as one of all clients.
 const MOST_REQUESTS: f64 = 50.0;
 
 pub(super) fn risk(change: &SettingChange) -> Classified {

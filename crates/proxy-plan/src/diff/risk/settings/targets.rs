@@ -9,26 +9,26 @@ use proxy_model::registry::{health_check, outlier_detection, system, upstreams};
 use proxy_model::{LoadBalancing, Model, Part, Service, Setting, Target, Upstream, effective_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Factor by which a target's share of requests changes if it is a risk.
+/// Factor of change from which on a target's share of requests is a risk.
 const FACTOR: f64 = 2.0;
 
-/// Least part of the requests that moves to or from a target if it is a risk.
+/// Minimum part of the requests that moves to or from a target to be a risk.
 const MOVED_SHARE: f64 = 0.1;
 
 /// Time in seconds from which on a slow start holds a recovered target back.
 const LONG_START: f64 = 300.0;
 
-/// Factor by which a slow start is longer, and by which a number of a health check may grow, if it is a risk.
+/// Factor of growth from which on a slow start, or a number of a health check, is a risk.
 const GROWN: f64 = 4.0;
 
-/// Factor by which a number of a health check falls if it is a risk.
+/// Factor of decrease from which on a number of a health check is a risk.
 const FALLEN: f64 = 2.0;
 
-/// Time in seconds from which on names of targets are looked up seldom.
+/// Interval in seconds from which on the names of targets count as rarely looked up.
 const SELDOM: f64 = 300.0;
 
-/// The risk of targets that are checked or spoken to otherwise. The first health check of an upstream is none: nodes
-/// probe its targets before they serve the bundle.
+/// The risk of targets that are checked or called differently. The first health check of an
+/// upstream is no risk: nodes probe its targets before they serve the bundle.
 pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classified {
     let row = change.row;
     if row.starts_with(health_check::HEALTH_CHECK.path) && !is_checked(compared.before, change) {
@@ -140,8 +140,8 @@ pub(crate) fn same_upstream([before, after]: [&Model; 2], old: &str, new: &str) 
     secret(&old) == secret(&new) && settings(before, &old) == settings(after, &new)
 }
 
-/// The risks of the targets of upstreams that stay. A new target, or one in place of some of them, is in no class of its
-/// own, apart from targets of other upstreams.
+/// The risks of changed targets in retained upstreams. A new target, or one in place of some of
+/// them, is no risk by itself, unless it is a target of another upstream.
 pub(crate) fn target_risks(compared: &Compared<'_>) -> Vec<Risk> {
     let risks = compared.after.upstreams.iter().filter_map(|after| {
         let before = compared
@@ -193,7 +193,8 @@ fn changed(before: &Upstream, after: &Upstream) -> Option<String> {
     ))
 }
 
-/// Targets in place of all former ones, of which no status shows that they are wrong, or that were those of another upstream.
+/// The change if the new targets replace all former ones, or if one of them belonged to another
+/// upstream only.
 fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Option<String> {
     let addresses = |upstream: &Upstream| -> BTreeSet<String> {
         let used = upstream.targets.iter().filter(|one| *one.weight > 0);
@@ -229,7 +230,8 @@ fn replaced(compared: &Compared<'_>, before: &Upstream, after: &Upstream) -> Opt
     })
 }
 
-/// Returns true if a listener relays connections to an upstream, without requests that have a status.
+/// Returns true if a listener relays connections to an upstream, without requests that have a
+/// status.
 fn relays(model: &Model, upstream: &Upstream) -> bool {
     let is_relayed = |name: &Setting<String>| {
         let mut listeners = model.listeners.iter();
@@ -245,7 +247,8 @@ fn relays(model: &Model, upstream: &Upstream) -> bool {
     })
 }
 
-/// The share of each target's weight in the weights of the targets that `other` has too. Backup targets have none.
+/// Each target's share in the weights of the targets that `other` has, too. Backup targets have
+/// none.
 fn kept(upstream: &Upstream, other: &Upstream) -> BTreeMap<String, f64> {
     let is_kept = |target: &&Target| {
         let mut others = other.targets.iter();

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A class, and the change as a sentence without its full stop.
 pub(super) type Classified = Option<(RiskClass, String)>;
 
-/// The route before and the one after that a setting belongs to.
+/// The routes before and after that a setting belongs to.
 pub(super) type Routes<'m> = [Option<&'m Route>; 2];
 
 /// Values that the change removes, as text.
@@ -65,7 +65,8 @@ pub(super) fn listed(names: &[String]) -> String {
     names.join(", ")
 }
 
-/// The path of the setting with both of its values: "`routes.route["a"].priority` is 1 instead of 2".
+/// The path of the setting with both of its values: "`routes.route["a"].priority` is 1 instead of
+/// 2".
 pub(super) fn instead(change: &SettingChange) -> String {
     let (after, before) = (shown(&change.after), shown(&change.before));
     if after == before {
