@@ -16,7 +16,7 @@ use crate::scrape::text::TextSamples;
 pub struct MetricPoints {
     /// Name, help and type.
     pub metric: &'static Metric,
-    /// One for each combination of labels.
+    /// A point for each combination of labels.
     pub points: Vec<Point>,
 }
 

@@ -1,4 +1,5 @@
-//! All metric names and log records of the proxy.
+//! Metrics and logs of the proxy: all metric names, the registry of metrics, the metrics page, log
+//! records, and the thread that writes logs.
 
 pub mod names;
 

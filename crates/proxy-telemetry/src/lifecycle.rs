@@ -48,7 +48,8 @@ pub struct Lifecycle {
     key_sets: KeySets,
 }
 
-/// A clock that is never set, for the uptime: the time since the boot of the host, also while it was suspended.
+/// A clock that is never set, for the uptime: the time since the boot of the host, also while it
+/// was suspended.
 pub type UptimeClock = fn() -> Duration;
 
 /// No reload was attempted yet.
@@ -92,7 +93,7 @@ impl Lifecycle {
         }
     }
 
-    /// The plan of this generation is active and every listener is bound.
+    /// Records that the plan of this generation is active and every listener is bound.
     pub fn serves(&self, generation: u64) {
         self.generation.store(generation, Ordering::Release);
         self.generation_gauge.set(generation);
@@ -111,7 +112,7 @@ impl Lifecycle {
         }
     }
 
-    /// No new connections are accepted.
+    /// Records that no new connections are accepted.
     pub fn drain(&self) {
         self.draining.store(true, Ordering::Release);
     }
@@ -126,7 +127,7 @@ impl Lifecycle {
         self.certificates.set(file, certificate);
     }
 
-    /// Removes the certificates in other files.
+    /// Removes the certificates of files for which `is_kept` returns false.
     pub fn retain_certificates(&self, is_kept: impl Fn(&str) -> bool) {
         self.certificates.retain(is_kept);
     }
@@ -136,7 +137,7 @@ impl Lifecycle {
         self.key_sets.set(upstream, url, state);
     }
 
-    /// Removes the other key sets.
+    /// Removes the key sets for which `is_kept` returns false.
     pub fn retain_key_sets(&self, is_kept: impl Fn(&str, &str) -> bool) {
         self.key_sets.retain(is_kept);
     }

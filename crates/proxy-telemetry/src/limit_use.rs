@@ -91,8 +91,8 @@ pub enum Quantity {
 pub struct LimitUse {
     /// Name and unit in the configuration.
     pub setting: LimitSetting,
-    /// Use now: of the one with the most, for a limit on each client, route, worker, agent or target. `None` for a
-    /// limit on each single request, and for a rate.
+    /// Current use. For a limit on each client, route, worker, agent or target: the largest use of
+    /// one. `None` for a limit on each single request, and for a rate.
     pub current: Option<Quantity>,
     /// The maximum; `None` if unlimited.
     pub maximum: Option<Quantity>,

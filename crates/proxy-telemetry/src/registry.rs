@@ -29,8 +29,8 @@ pub struct RegistrySettings {
     /// Names of failure reasons; metrics take a reason by its index here. `other` is not in the
     /// list: it is used for indexes beyond it.
     pub reasons: &'static [&'static str],
-    /// Maximum number of names with series of their own: routes, upstreams, targets, agents, and
-    /// label sets of single counters and gauges, together. A name has a bounded number of series.
+    /// Maximum number of names with separate series: routes, upstreams, targets, agents, and label
+    /// sets of single counters and gauges, together. A name has a bounded number of series.
     pub max_series: usize,
 }
 
@@ -147,8 +147,8 @@ impl Registry {
         state.series.show_counter(&counter.metric, &values, cell);
     }
 
-    /// Shows the value of `source` as the gauge with these values of its labels, for as long as the source
-    /// is held elsewhere. One that finds no place is never shown.
+    /// Shows the value of `source` as the gauge with these label values, for as long as the source
+    /// is held elsewhere. A gauge without a slot is never shown.
     pub fn show_gauge<const N: usize>(
         &self,
         gauge: &GaugeOf<N>,

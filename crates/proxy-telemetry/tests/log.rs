@@ -258,7 +258,7 @@ fn the_thread_ends_with_its_last_sender() {
         write(&mut worker, "/");
         worker.flush();
         all.recv_timeout(EVENT_TIMEOUT).unwrap();
-        // Long enough for the thread to fall asleep.
+        // The thread has enough time to fall asleep.
         thread::park_timeout(Duration::from_millis(50));
 
         if writer_goes_first {
@@ -453,7 +453,7 @@ fn no_thread_waits_for_events_that_nothing_takes_and_all_are_accounted_for() {
     let lines = lines(&all);
     assert_eq!(lines.len() as u64, counts.written);
     assert!(lines.iter().all(|line| line == "event"));
-    // Counts from before the registry appear in it.
+    // Counts from before the registration appear in the registry.
     let settings = RegistrySettings {
         reasons: &[],
         max_series: 10,

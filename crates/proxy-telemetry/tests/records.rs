@@ -113,7 +113,7 @@ fn access(
     })
 }
 
-/// Both optional fields, and nothing redacted.
+/// A format with both optional fields, and without redaction.
 fn everything() -> AccessFormat {
     AccessFormat {
         combined: false,
@@ -398,7 +398,7 @@ fn a_flood_over_a_limit_is_a_few_lines_and_their_number() {
 #[test]
 fn repetitions_are_written_at_the_latest_when_the_log_ends() {
     let lines = written(|log| {
-        // More clients than are distinguished.
+        // More clients than the log distinguishes.
         for client in 0..2_000_u32 {
             log.limit(&LimitRecord {
                 client_ip: Ipv4Addr::from(client).into(),

@@ -10,8 +10,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// The format for the values of `Accept`: `OpenMetrics` if a range names it, or `application/*`, with at least the
-    /// weight of `text/plain`. [RFC 9110 §12.5.1]
+    /// The format for the values of `Accept`: `OpenMetrics` if a range names it, or
+    /// `application/*`, with at least the weight of `text/plain`. [RFC 9110 §12.5.1]
     pub fn accepted<'a>(accept: impl IntoIterator<Item = &'a str>) -> Self {
         // Weights by precision of the range: any type, any subtype, the format itself.
         let (mut openmetrics, mut prometheus) = ([None; 3], [None; 3]);
@@ -49,8 +49,8 @@ impl Format {
     }
 }
 
-/// The weight among the parameters of a range; 1 without one, 0 if it is malformed. `None` if they require a version
-/// of the format other than 0 or 1.
+/// The weight among the parameters of a range; 1 without one, 0 if it is malformed. `None` if they
+/// require a version of the format other than 0 or 1.
 fn weight<'a>(parameters: impl Iterator<Item = &'a str>) -> Option<f32> {
     let mut weight = 1.0;
     for parameter in parameters {

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Number of buffers kept. Steady work needs three: one being filled, one being written, one on its
-/// way back. With these none is freed, even if the worker collects them late.
+/// Number of buffers kept. Steady work needs three: one being filled, one being written, one being
+/// returned. With these none is freed, even if the worker collects them late.
 const POOLED_BUFFERS: usize = 3;
 
 /// Returns the buffer used last, because it is still in the processor's cache; using few buffers

@@ -29,8 +29,8 @@ static STDOUT: StreamLock = StreamLock::new(());
 static STDERR: StreamLock = StreamLock::new(());
 
 impl Destination {
-    /// The lock that logs of the process hold while they write to a shared stream. Each log opens a file for
-    /// appending, which is atomic.
+    /// The lock that logs of the process hold while they write to a shared stream. Each log opens a
+    /// file for appending, which is atomic.
     pub(crate) fn turn(&self) -> Option<&'static StreamLock> {
         match self {
             Self::Stdout => Some(&STDOUT),

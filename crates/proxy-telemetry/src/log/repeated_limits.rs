@@ -1,4 +1,4 @@
-//! Limit records of one kind, of which a flood writes a few.
+//! Suppression of repeated limit records: a flood of one kind writes only a few.
 
 use super::repetitions::{Repeated, Repetitions, Windows};
 use crate::record::LimitRecord;
@@ -6,8 +6,8 @@ use proxy_errors::LimitType;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Limit records that repeat each other: of one limit and one client. Clients beyond the first 256 at once
-/// are counted together.
+/// Limit records that repeat each other: of one limit and one client. Clients beyond the first 256
+/// at once are counted together.
 #[derive(Debug, Default)]
 pub(crate) struct RepeatedLimits {
     by_client: Repetitions<LimitKind, OmittedRecord>,
@@ -55,7 +55,7 @@ impl RepeatedLimits {
         })
     }
 
-    /// Calls `write` with a record for each repeated kind with such `windows` at `now`.
+    /// Calls `write` with a summary for each kind with repetitions in `windows` at `now`.
     pub(crate) fn sum_up(
         &mut self,
         now: Duration,

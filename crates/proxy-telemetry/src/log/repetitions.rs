@@ -31,9 +31,9 @@ pub struct Repetitions<K, L>(HashMap<K, Window<L>>);
 pub struct Repeated<K, L> {
     /// Kind of the repeated line.
     pub kind: K,
-    /// The last of them.
+    /// The last of these lines.
     pub last: L,
-    /// Their number, at least 1.
+    /// Number of these lines, at least 1.
     pub count: u64,
 }
 
@@ -86,7 +86,7 @@ impl<K: Eq + Hash, L> Repetitions<K, L> {
         admitted
     }
 
-    /// Removes the kinds with such `windows` at `now`, and returns those with repetitions.
+    /// Removes the kinds in `windows` at `now`, and returns those with repetitions.
     pub fn take(&mut self, now: Duration, windows: Windows) -> Vec<Repeated<K, L>> {
         if self.0.is_empty() {
             return Vec::new();

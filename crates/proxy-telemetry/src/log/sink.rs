@@ -14,7 +14,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(5);
 /// A failure of a log, reported once when it begins and once when it ends.
 #[derive(Debug)]
 pub enum LogError {
-    /// Lines cannot be written; they are lost from now on.
+    /// Lines cannot be written and are lost.
     Write(io::Error),
     /// The file cannot be reopened; lines still go to the old file.
     Reopen(io::Error),
@@ -35,9 +35,9 @@ pub(crate) struct Sink {
     path: Option<PathBuf>,
     /// Held while lines are written to a stream that other logs of the process may share.
     turn: Option<&'static StreamLock>,
-    /// True if writes are as small as a pipe takes undivided.
+    /// Limits each write to the size that a pipe takes undivided.
     is_pipe: bool,
-    /// True if the last write ended within a line.
+    /// The last write ended within a line.
     torn: bool,
 }
 
@@ -137,7 +137,7 @@ impl fmt::Debug for Sink {
     }
 }
 
-/// As many whole lines as a pipe takes in one undivided write, or the first line if it is longer.
+/// The whole lines that fit into one undivided write to a pipe, or the first line if it is longer.
 fn undivided(lines: &[u8]) -> &[u8] {
     let is_end = |byte: &u8| *byte == b'\n';
     let head = lines.get(..MAX_ATOMIC_BYTES).unwrap_or(lines);

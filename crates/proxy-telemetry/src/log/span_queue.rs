@@ -8,15 +8,15 @@ use std::sync::{Arc, PoisonError};
 
 /// Spans of finished requests, from any worker to the one exporter.
 ///
-/// Bounded by a number of spans, which a reload may change; a span takes up to 4 KiB. A full queue drops the newest
-/// request, and [`Self::push`] never waits: it takes no lock.
+/// Bounded by a number of spans, which a reload may change; a span takes up to 4 KiB. A full queue
+/// drops the newest request, and [`Self::push`] never waits: it takes no lock.
 #[derive(Debug)]
 pub struct SpanQueue {
     sender: Sender<Box<RequestSpan>>,
     receiver: ReceiverLock,
     /// Spans in the queue, attempts included.
     waiting: AtomicUsize,
-    /// Most spans in the queue.
+    /// Maximum number of spans in the queue.
     capacity: AtomicUsize,
     dropped: Arc<SharedCounter>,
 }
@@ -78,7 +78,7 @@ impl SpanQueue {
         self.len() == 0
     }
 
-    /// Sets the most spans that may wait; 0 drops all. Spans that wait already stay.
+    /// Sets the maximum number of waiting spans; 0 drops all. Spans that wait already stay.
     pub fn set_capacity(&self, spans: usize) {
         self.capacity.store(spans, Ordering::Relaxed);
     }

@@ -92,8 +92,8 @@ impl WorkerLog {
             .then(|| facts.access_head(format, &mut self.head_buffers))
     }
 
-    /// Encodes the head of a request with its listener and header fields, for [`WorkerLog::access`] at its end. `None`
-    /// if the log is off.
+    /// Encodes the head of a request with its listener and header fields, for [`WorkerLog::access`]
+    /// at its end. `None` if the log is off.
     pub fn recorded_head<'h, H: Iterator<Item = (&'h [u8], &'h [u8])>>(
         &mut self,
         facts: &AccessLogRequest<'_>,
@@ -122,8 +122,8 @@ impl WorkerLog {
         }
     }
 
-    /// Appends the record of a reached limit. After five of one limit and one client within five seconds, further
-    /// ones are counted for [`Self::sum_up`].
+    /// Appends the record of a reached limit. After five of one limit and one client within five
+    /// seconds, further ones are counted for [`Self::sum_up`].
     pub fn limit(&mut self, record: &LimitRecord<'_>) {
         if self.is_on() && self.limits.admit(record) {
             record.write(&mut self.batch, &mut self.clock);
@@ -131,8 +131,8 @@ impl WorkerLog {
         }
     }
 
-    /// Appends a record about each kind of limit record that was repeated, after its window at `now`, since the
-    /// Unix epoch.
+    /// Appends a record about each kind of limit record that was repeated, after its window at
+    /// `now`, since the Unix epoch.
     pub fn sum_up(&mut self, now: Duration) {
         self.sum_up_limits(now, Windows::Ended);
     }

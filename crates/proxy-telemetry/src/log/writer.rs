@@ -39,7 +39,6 @@ struct Thread {
     ended: Receiver<()>,
 }
 
-/// State of the writer thread.
 struct WriterThread {
     sink: Sink,
     inbox: Receiver<Batch>,
@@ -194,7 +193,8 @@ impl WriterThread {
     fn run(mut self) {
         loop {
             self.reopen_if_asked();
-            // Read first: a batch that is sent between an empty inbox and the request would be lost.
+            // Read first: a batch that is sent between an empty inbox and the request would be
+            // lost.
             let closes = self.requests.close.load(Ordering::Acquire);
             match self.inbox.try_recv() {
                 Ok(batch) => self.write(batch),

@@ -1,4 +1,4 @@
-//! One counter for each value of an enumeration, on cache lines of its own.
+//! A counter for each value of an enumeration, on separate cache lines.
 
 use super::cell::Counter;
 

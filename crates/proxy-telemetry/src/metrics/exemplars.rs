@@ -15,7 +15,7 @@ pub struct Exemplar {
     pub span_id: SpanId,
     /// Duration of the request.
     pub took: Duration,
-    /// Its end, since 1970.
+    /// End of the request, since 1970.
     pub at: Duration,
 }
 

@@ -45,8 +45,8 @@ const BY_HIGHEST_BIT: [(usize, u64); 64] = by_highest_bit();
 #[derive(Debug, Default)]
 pub struct Histogram {
     buckets: [Counter; BUCKET_COUNT],
-    /// In units of 1024 ns. The sum grows by as many seconds per second as requests are in flight:
-    /// in nanoseconds it would overflow within weeks on a busy worker.
+    /// Sum in units of 1024 ns. Each request in flight adds a second per second: in nanoseconds,
+    /// the sum would overflow within weeks on a busy worker.
     sum: Counter,
 }
 
@@ -85,7 +85,7 @@ impl HistogramTotal {
     }
 }
 
-/// Wraps after 584 years, longer than any request; every request would pay for a check.
+/// Nanoseconds of a duration. Wraps after 584 years: a check would cost time for every request.
 #[inline]
 fn nanoseconds(took: Duration) -> u64 {
     let whole = took.as_secs().wrapping_mul(1_000_000_000);

@@ -1,4 +1,4 @@
-//! Counts by a small key, for sets of which few keys occur.
+//! Counters by a small key, if few of the possible keys occur.
 
 use super::cell::Counter;
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ impl<const N: usize> ReasonCounters<N> {
         self.add_later(key);
     }
 
-    /// Counts a key that is not in the first slot. A function of its own, to keep the common path
+    /// Counts a key that is not in the first slot. A separate function, to keep the common path
     /// small.
     #[inline(never)]
     fn add_later(&self, key: u64) {

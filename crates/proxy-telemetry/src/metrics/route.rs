@@ -12,7 +12,7 @@ const MAX_STATUSES: usize = 12;
 /// Number of reasons of failures that a worker counts separately for one route.
 const MAX_REASONS: usize = 8;
 
-/// Classes of answers by size of body: none, then by powers of two.
+/// Number of classes of answers by body size: none, then powers of two.
 const SIZE_CLASSES: usize = 32;
 
 /// The result of a request, as far as metrics record it.
@@ -26,8 +26,8 @@ pub struct Outcome {
     pub bytes_in: u64,
     /// Body bytes sent to the client.
     pub bytes_out: u64,
-    /// True if the request failed for a reason of the proxy or the upstream, or the status is 5xx. Refusals that the
-    /// client caused, such as 401, 404 and 429, are not failures.
+    /// True if the request failed for a reason of the proxy or the upstream, or the status is 5xx.
+    /// Refusals that the client caused, such as 401, 404 and 429, are not failures.
     pub failed: bool,
     /// True if the client disconnected before the end.
     pub aborted: bool,
@@ -98,7 +98,8 @@ impl RouteMetrics {
         self.failures.add(reason);
     }
 
-    /// Counts a streamed response. Its first body byte is sent `waited` after the first byte of the request.
+    /// Counts a streamed response. Its first body byte is sent `waited` after the first byte of the
+    /// request.
     pub fn stream(&self, waited: Duration) {
         self.first_byte.record(waited);
     }
@@ -128,7 +129,7 @@ impl RouteTotal {
         self.statuses.sum()
     }
 
-    /// Requests by status, in ascending order; those without a slot of their own are in
+    /// Requests by status, in ascending order. Statuses without a slot are in
     /// [`Self::other_statuses`].
     pub fn by_status(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.statuses
@@ -137,8 +138,8 @@ impl RouteTotal {
             .map(|(key, count)| (*key, *count))
     }
 
-    /// Answers by size of body, without classes that are empty: class 0 has no bytes, class n has 2^(n-1) to
-    /// 2^n - 1, and class 31 all above.
+    /// Answers by size of body, without classes that are empty: class 0 has no bytes, class n has
+    /// 2^(n-1) to 2^n - 1, and class 31 all above.
     pub fn by_size(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
         let counted = (0..).zip(self.sizes);
         counted.filter(|(_, count)| *count > 0)

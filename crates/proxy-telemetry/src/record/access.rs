@@ -61,7 +61,7 @@ pub struct AccessRecord<'a> {
 pub struct AgentFields<'a> {
     /// The last agent that was called.
     pub agent: &'a str,
-    /// Its decision, or `failed` or `failed_open`.
+    /// The agent's decision, or `failed` or `failed_open`.
     pub decision: &'a str,
     /// Time spent on waiting for all agents.
     pub took: Duration,
@@ -193,8 +193,9 @@ impl AccessRecord<'_> {
         line.end();
     }
 
-    /// Writes a line of the Combined Log Format: the client, two names that are unknown, the end of the request,
-    /// its first line, the status, the size of the response's body, `Referer` and `User-Agent`.
+    /// Writes a line of the Combined Log Format: the client, two names that are unknown, the end of
+    /// the request, its first line, the status, the size of the response's body, `Referer` and
+    /// `User-Agent`.
     #[cold]
     fn write_combined(
         &self,

@@ -11,7 +11,7 @@ const KEPT_BYTES: usize = 2048;
 /// Initial capacity of a buffer, in bytes, enough for most requests.
 const BEGUN_BYTES: usize = 384;
 
-/// Number of buffers kept: as many as are often in use at once.
+/// Number of buffers kept; more are rarely in use at once.
 const KEPT_BUFFERS: usize = 128;
 
 /// The end of the path, and the key of the status.
@@ -64,7 +64,7 @@ impl AccessLogHead {
         self.bytes.get(..self.optional_at).unwrap_or_default()
     }
 
-    /// From the method to the path, which is not closed either.
+    /// From the method to the path; the string is not closed.
     pub(super) fn request(&self) -> &[u8] {
         let usual = self.usual();
         let status = STATUS_KEY.as_bytes();
@@ -125,8 +125,8 @@ impl AccessLogRequest<'_> {
         }
     }
 
-    /// Writes a [`CombinedHead`], and returns the offset of its fields. A quote in a value is escaped by a
-    /// backslash, as Apache does.
+    /// Writes a [`CombinedHead`], and returns the offset of its fields. A quote in a value is
+    /// escaped by a backslash, as Apache does.
     fn write_combined(&self, line: &mut Line<'_>, redact: &[String]) -> usize {
         line.open("\"", self.method);
         line.raw(" ");

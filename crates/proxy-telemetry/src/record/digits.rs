@@ -6,7 +6,6 @@ use std::time::Duration;
 const ZEROS: u64 = u64::from_le_bytes(*b"000\0\0\0\0\0");
 const POINT: u64 = b'.' as u64;
 
-/// Appends `number`.
 #[inline]
 pub(crate) fn push(out: &mut Vec<u8>, number: u64) {
     if number < 1000 {

@@ -5,7 +5,7 @@ use super::escape;
 /// The names of the routes, or of the targets of one upstream, escaped once for all records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EscapedFields {
-    // One buffer for all names, of which there may be as many as routes.
+    // One buffer for all names, because there may be as many names as routes.
     bytes: Vec<u8>,
     ends: Vec<usize>,
 }

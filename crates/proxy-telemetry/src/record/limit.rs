@@ -14,8 +14,8 @@ pub struct LimitRecord<'a> {
     pub at: Duration,
     /// Description.
     pub message: &'a str,
-    /// Number of records of one limit and one client that were not logged, of which this is the last; 0 for a
-    /// single record.
+    /// Number of records of one limit and one client that were not logged, up to and including this
+    /// record; 0 for a single record.
     pub repeated: u64,
     /// Type of the limit.
     pub limit_type: LimitType,

@@ -1,4 +1,5 @@
-//! The part of a recorded request that the access log leaves out: its listener and its header fields.
+//! The part of a recorded request that the access log leaves out: its listener and its header
+//! fields.
 
 use super::access_format::AccessFormat;
 use super::json::Line;
@@ -15,7 +16,8 @@ pub struct RecordingFormat {
     pub is_credential: fn(&str) -> bool,
     /// Names of further fields with values recorded as digests, in lower case.
     pub redact_headers: Vec<String>,
-    /// The key of digests: equal values have equal digests while the process runs, and cannot be guessed without it.
+    /// The key of digests: equal values have equal digests while the process runs, and cannot be
+    /// guessed without it.
     pub key: RandomState,
 }
 
@@ -24,12 +26,13 @@ pub struct RecordingFormat {
 pub struct RecordedFields<'a, H> {
     /// Name of the listener.
     pub listener: &'a str,
-    /// Names, which may have capitals, with their values; values of one name follow each other.
+    /// Names, which may have capitals, with their values; values of one name are adjacent.
     pub headers: H,
 }
 
 impl RecordingFormat {
-    /// `lower` is `name` in lower case, cut at [`escape::MAX_TEXT_BYTES`]: a longer name is secret by precaution.
+    /// Returns true if values of the field `name` are recorded as digests. `lower` is the name in
+    /// lower case, cut at [`escape::MAX_TEXT_BYTES`]: a longer name is secret by precaution.
     fn is_secret(&self, name: &[u8], lower: &[u8]) -> bool {
         let mut own = self.redact_headers.iter();
         name.len() > escape::MAX_TEXT_BYTES

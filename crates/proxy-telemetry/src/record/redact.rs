@@ -28,14 +28,14 @@ pub(super) fn redacted(path: &[u8], names: &[String]) -> Vec<u8> {
     out
 }
 
-/// Appends the value of a header field, escaped, with the query values of `names` replaced. It may be
-/// one URL, as of `Referer`, or a list of them.
+/// Appends the value of a header field, escaped, with the query values of `names` replaced. It may
+/// be one URL, as of `Referer`, or a list of them.
 pub(super) fn push_field(out: &mut Vec<u8>, value: &[u8], names: &[String]) {
     push_redacted(out, value, names, b";?#, <\"", escape::push);
 }
 
-/// Names are searched for after the first `?`: after each `&`, and after each of `separators`. `push` appends text that
-/// is kept.
+/// Names are searched for after the first `?`: after each `&`, and after each of `separators`.
+/// `push` appends text that is kept.
 fn push_redacted(
     out: &mut Vec<u8>,
     path: &[u8],
@@ -56,8 +56,8 @@ fn push_redacted(
     }
 }
 
-/// Appends the text between two `&`. Some servers also end a value at `;`, so a redacted value extends
-/// to the `&`.
+/// Appends the text between two `&`. Some servers also end a value at `;`, so a redacted value
+/// extends to the `&`.
 fn push_part(
     out: &mut Vec<u8>,
     part: &[u8],

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest text of an attribute, in bytes; the rest is cut.
+/// Maximum size of an attribute's text, in bytes; the rest is cut.
 const MAX_ATTRIBUTE_BYTES: usize = 1_024;
 
 /// The span of a request, with the spans of its attempts. All times are since 1970.
@@ -20,9 +20,9 @@ pub struct RequestSpan {
     pub parent_id: Option<SpanId>,
     /// Beginning of the request.
     pub started: Duration,
-    /// End of its response.
+    /// End of the response.
     pub ended: Duration,
-    /// Its method, as sent.
+    /// Method, as sent.
     pub method: Box<str>,
     /// True if the client's connection has TLS.
     pub is_tls: bool,
@@ -69,11 +69,11 @@ pub struct RequestSpan {
 /// The span of an attempt at a target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptSpan {
-    /// Its ID, which the target sees as parent.
+    /// ID of the attempt, which the target gets as parent.
     pub span_id: SpanId,
-    /// Its beginning, with the connection.
+    /// Beginning of the attempt, including the connection.
     pub started: Duration,
-    /// Time of its end, by the clock of `started`.
+    /// End of the attempt, by the clock of `started`.
     pub ended: Duration,
     /// Name of the upstream.
     pub upstream: Box<str>,
@@ -81,12 +81,12 @@ pub struct AttemptSpan {
     pub target: Box<str>,
     /// Status of the target's response; `None` without one.
     pub status: Option<u16>,
-    /// Cause of its failure.
+    /// Cause of the failure.
     pub error: Option<&'static str>,
 }
 
 impl RequestSpan {
-    /// Number of spans, those of attempts included.
+    /// Number of spans, including attempts.
     pub fn spans(&self) -> usize {
         1 + self.attempts.len()
     }

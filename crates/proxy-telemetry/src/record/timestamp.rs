@@ -40,7 +40,8 @@ impl TimestampText {
         out.extend_from_slice(&self.text);
     }
 
-    /// Appends the time `at` after the Unix epoch in the Common Log Format: `14/Nov/2023:22:13:20 +0000`.
+    /// Appends the time `at` after the Unix epoch in the Common Log Format: `14/Nov/2023:22:13:20
+    /// +0000`.
     pub(crate) fn push_common(&mut self, out: &mut Vec<u8>, at: Duration) {
         if at.as_secs() != self.second {
             self.turn(at.as_secs());

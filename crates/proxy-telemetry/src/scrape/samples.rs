@@ -13,7 +13,6 @@ pub(crate) enum Samples<'out> {
     Text(TextSamples<'out>),
     /// Numbers with attributes.
     Points {
-        /// The samples.
         points: &'out mut Vec<Point>,
         /// Label names, in the order of the values.
         labels: &'static [&'static str],

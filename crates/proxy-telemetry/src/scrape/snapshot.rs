@@ -24,19 +24,19 @@ pub(crate) type SeriesValue = (Arc<str>, u64);
 pub struct Snapshot {
     /// Metrics of workers.
     pub workers: WorkerTotal,
-    /// By route id.
+    /// Totals by route id.
     pub routes: Vec<(Arc<str>, RouteTotal)>,
-    /// By upstream name.
+    /// Totals by upstream name.
     pub upstreams: Vec<(Arc<str>, UpstreamTotal)>,
-    /// By target.
+    /// Totals by target.
     pub targets: Vec<(TargetName, TargetTotal)>,
-    /// By agent name.
+    /// Totals by agent name.
     pub agents: Vec<(Arc<str>, AgentTotal)>,
     /// The use of every limit; empty without a source.
     pub limits: Vec<LimitUse>,
     /// Names of the reasons, by index.
     pub reasons: &'static [&'static str],
-    /// Number of names without series of their own.
+    /// Number of names without separate series.
     pub series_dropped: u64,
     pub(crate) series: BTreeMap<&'static str, Vec<SeriesValue>>,
     /// Exemplars of the durations of requests.
@@ -49,8 +49,8 @@ impl Snapshot {
         self.routes.iter().map(|(_, total)| total.requests()).sum()
     }
 
-    /// Failed requests of a route by the name of their reason; `other` beyond the eight that a worker
-    /// counts separately.
+    /// Failed requests of a route by the name of their reason; `other` beyond the eight that a
+    /// worker counts separately.
     pub fn failures_of(&self, total: &RouteTotal) -> BTreeMap<&'static str, u64> {
         self.by_reason(&total.failures)
     }
@@ -60,8 +60,8 @@ impl Snapshot {
         self.by_reason(&total.failures)
     }
 
-    /// The value of the gauge `metric` with one label, by the label's name and value; `None` if there is
-    /// none.
+    /// The value of the gauge `metric` with one label, by the label's name and value; `None` if
+    /// there is none.
     pub fn gauge(&self, metric: &str, label: &str, value: &str) -> Option<u64> {
         let wanted = labels_text(&[label], &[value]);
         let mut series = self.series(metric).iter();

@@ -12,7 +12,7 @@ pub(crate) struct TextSamples<'page> {
     name: &'static str,
     /// Label names, in the order of the values.
     labels: &'static [&'static str],
-    /// True if buckets have their exemplars: `OpenMetrics` only.
+    /// Writes exemplars of buckets, which only `OpenMetrics` has.
     has_exemplars: bool,
 }
 
