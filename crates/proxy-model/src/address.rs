@@ -53,8 +53,8 @@ pub enum Host {
     Ip(IpAddr),
     /// A DNS name, in lower case, without a trailing dot.
     Name(Box<str>),
-    /// A name of SRV records, as `_http._tcp.example.com`, in lower case, without a trailing dot. The
-    /// records name hosts, ports and weights. [RFC 2782]
+    /// A name of SRV records, as `_http._tcp.example.com`, in lower case, without a trailing dot.
+    /// The records name hosts, ports and weights. [RFC 2782]
     Service(Box<str>),
 }
 

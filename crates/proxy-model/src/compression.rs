@@ -14,13 +14,13 @@ pub struct Compression {
     pub codings: Setting<Vec<Coding>>,
     /// Types of the bodies that are compressed.
     pub types: Setting<Vec<MediaRange>>,
-    /// Bodies that are known to be smaller, in bytes, are not compressed.
+    /// Minimum size of a compressed body, in bytes; applies to bodies of known size.
     pub min_size: Setting<u64>,
-    /// 1 to 9.
+    /// Level of gzip, 1 to 9.
     pub gzip_level: Setting<u8>,
-    /// 0 to 6.
+    /// Level of Brotli, 0 to 6.
     pub brotli_level: Setting<u8>,
-    /// 1 to 9.
+    /// Level of Zstandard, 1 to 9.
     pub zstd_level: Setting<u8>,
 }
 

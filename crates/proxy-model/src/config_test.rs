@@ -38,21 +38,22 @@ pub struct TestRequest {
     pub listener: Option<String>,
     /// The client's address; `None` for a client of this host.
     pub client_ip: Option<IpAddr>,
-    /// Claims of its token, by name; a repeated name is a list. Empty without a token that is
-    /// assumed to be valid.
+    /// Claims of the request's token, by name; a repeated name is a list. Empty without a token
+    /// that is assumed to be valid.
     pub claims: Vec<(String, String)>,
 }
 
 impl TestRequest {
-    /// Returns true if the method is GET, HEAD or OPTIONS, which change no data (RFC 9110, section 9.2.1). Methods are
-    /// compared with their case; TRACE is left out, because it returns the request's header fields.
+    /// Returns true if the method is GET, HEAD or OPTIONS, which change no data (RFC 9110, section
+    /// 9.2.1). Methods are compared with their case; TRACE is left out, because it returns the
+    /// request's header fields.
     #[must_use]
     pub fn has_safe_method(&self) -> bool {
         let safe = [Method::GET, Method::HEAD, Method::OPTIONS];
         safe.iter().any(|one| one.as_str() == self.method)
     }
 
-    /// Returns true if it is a relayed connection, with a URL of `tcp` or `tls`.
+    /// Returns true if the request is a relayed connection, with a URL of `tcp` or `tls`.
     #[must_use]
     pub fn is_relayed(&self) -> bool {
         let scheme = self.url.split_once("://").map(|(scheme, _)| scheme);
@@ -64,7 +65,8 @@ impl TestRequest {
 /// The kind of request of a live test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LiveRequest {
-    /// HTTP/2, by ALPN on a listener with TLS and with prior knowledge on another one; otherwise HTTP/1.1.
+    /// HTTP/2, by ALPN on a listener with TLS and with prior knowledge on another one; otherwise
+    /// HTTP/1.1.
     pub http2: bool,
     /// Length of the request's body.
     pub upload_bytes: u32,
@@ -77,17 +79,18 @@ pub struct LiveAnswer {
     pub status: u16,
     /// Header fields of the response.
     pub headers: HeaderMap,
-    /// The first bytes of the body, as many as are kept.
+    /// The beginning of the body, up to the number of bytes kept.
     pub body: Vec<u8>,
     /// Whole days until the listener's certificate expires; `None` without TLS.
     pub certificate_days: Option<i64>,
-    /// From the first byte sent to the first byte of the body, or to the end of a response without one.
+    /// From the first byte sent to the first byte of the body, or to the end of a response without
+    /// one.
     pub first_byte: Duration,
     /// From the start of the connection to the last byte of the body.
     pub total: Duration,
 }
 
-/// One part of the decision that a test expects.
+/// A part of the decision that a test expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expectation {
     /// The id of the route that matches.
@@ -98,7 +101,7 @@ pub enum Expectation {
     Builtin(BuiltinHandler),
     /// The names of the called agents, in order.
     Agents(Vec<String>),
-    /// The status of a refusal, a redirect or a response of the proxy's own.
+    /// The status of a refusal, a redirect or a response by the proxy itself.
     Status(u16),
     /// The path and query that the upstream gets.
     UpstreamPath(String),
@@ -116,9 +119,10 @@ pub enum Expectation {
     Targets(Vec<String>),
     /// The value of a setting that applies to the request.
     Setting {
-        /// Its path within its route, upstream, listener or block.
+        /// Path of the setting within its route, upstream, listener or block.
         name: String,
-        /// The value as in the configuration, or with its unit as in `explain`; `none` for an absent one.
+        /// The value as in the configuration, or with its unit as in `explain`; `none` for an
+        /// absent one.
         value: String,
     },
     /// A field of the request that the upstream gets, after all edits.
@@ -138,14 +142,14 @@ pub enum Expectation {
     NoAnswerHeader(HeaderName),
     /// A text within the first bytes of the response to a live test.
     AnswerContains(String),
-    /// Longest time to the first byte of the answer's body.
+    /// Maximum time to the first byte of the answer's body.
     FirstByte(Duration),
-    /// Longest time to the last byte of the answer's body.
+    /// Maximum time to the last byte of the answer's body.
     Total(Duration),
 }
 
 impl Expectation {
-    /// Returns true if it applies only to the response to a live test.
+    /// Returns true if the expectation applies only to the response to a live test.
     #[must_use]
     pub fn needs_an_answer(&self) -> bool {
         match self {
@@ -177,7 +181,7 @@ impl Expectation {
 }
 
 impl Expectation {
-    /// Returns true if files of the machine decide on it.
+    /// Returns true if the expectation depends on files of this host.
     #[must_use]
     pub fn needs_files(&self) -> bool {
         matches!(self, Self::Certificate(_) | Self::CertificateDays(_))

@@ -121,7 +121,7 @@ fn value<T>(setting: Option<&Setting<T>>) -> Option<&T> {
 pub struct Label {
     /// Name of the label.
     pub name: String,
-    /// Its value; may be empty.
+    /// Value of the label; may be empty.
     pub value: String,
 }
 

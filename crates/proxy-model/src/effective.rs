@@ -44,7 +44,7 @@ pub fn effective(model: &Model) -> Vec<EffectiveSetting> {
         system,
         control_plane,
         peers: _, // Made of `allow` and `admin`.
-        // They decide on no request.
+        // Tests and prohibitions decide on no request.
         tests: _,
         prohibitions: _,
         sources: _,

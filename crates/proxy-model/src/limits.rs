@@ -38,7 +38,7 @@ pub struct Limits {
     pub max_in_flight_requests_per_worker: Setting<u32>,
     /// Requests waiting to be admitted.
     pub max_queued_requests: Setting<u32>,
-    /// Longest wait of one request for a place.
+    /// Maximum time of one request in the queue.
     pub max_queue_wait: Setting<Duration>,
     /// Requests waiting for one agent.
     pub max_agent_queue_depth: Setting<u32>,

@@ -25,7 +25,7 @@ pub struct Listener {
     pub place: Place,
     /// Address to bind.
     pub address: Setting<BindAddress>,
-    /// Protocol of its connections.
+    /// Protocol of the listener's connections.
     pub protocol: Setting<ListenerProtocol>,
     /// Route for requests that match no route; `None` answers 404.
     pub default_route: Option<Setting<RouteIndex>>,
@@ -43,7 +43,8 @@ pub struct Listener {
     pub proxy_protocol: Setting<bool>,
     /// HTTP/3 is accepted on the UDP port of the same address.
     pub http3: Setting<bool>,
-    /// Time for which clients may use HTTP/3 after a response over another version; `None` advertises nothing.
+    /// Time for which clients may use HTTP/3 after a response over another version; `None`
+    /// advertises nothing.
     pub alt_svc_max_age: Option<Setting<Duration>>,
     /// The advertised UDP port; `None` is the port that the client connected to.
     pub alt_svc_port: Option<Setting<u16>>,
@@ -59,11 +60,12 @@ pub struct Listener {
     pub backlog: Setting<u32>,
     /// Networks of clients.
     pub access: Access,
-    /// HTML pages of errors, for requests whose route has none.
+    /// HTML pages of errors, for requests to routes without pages.
     pub error_pages: ErrorPages,
     /// Timeouts of clients.
     pub timeouts: ListenerTimeouts,
-    /// TLS settings; present exactly when the protocol is `https`, and where a `tcp` listener ends TLS.
+    /// TLS settings; present exactly when the protocol is `https`, and where a `tcp` listener ends
+    /// TLS.
     pub tls: Option<ListenerTls>,
 }
 
@@ -114,7 +116,7 @@ pub struct ListenerTimeouts {
     pub write_idle: Setting<Duration>,
     /// Between two requests on one connection.
     pub keep_alive: Setting<Duration>,
-    /// For the TLS handshake, and for the PROXY protocol header.
+    /// Timeout of the TLS handshake, and of the PROXY protocol header.
     pub handshake: Setting<Duration>,
 }
 

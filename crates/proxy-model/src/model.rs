@@ -61,8 +61,8 @@ impl Model {
         self.upstreams.get(index.position())
     }
 
-    /// Names of the header fields with the tokens of clients, other than cookies, by the settings of
-    /// routes.
+    /// Names of the header fields with the tokens of clients, other than cookies, by the settings
+    /// of routes.
     pub fn token_headers(&self) -> impl Iterator<Item = &HeaderName> {
         let tokens = self
             .routes
@@ -74,8 +74,8 @@ impl Model {
         })
     }
 
-    /// Marks the values of conditions and edits on [`Self::token_headers`] as secret, so that none is
-    /// displayed.
+    /// Marks the values of conditions and edits on [`Self::token_headers`] as secret, so that none
+    /// is displayed.
     pub fn hide_tokens(&mut self) {
         let names: Vec<HeaderName> = self.token_headers().cloned().collect();
         if names.is_empty() {

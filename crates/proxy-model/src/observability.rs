@@ -42,14 +42,14 @@ pub struct Recording {
 pub struct TraceContext {
     /// True if requests without a valid `traceparent` begin a trace.
     pub begin: Setting<bool>,
-    /// Share of them that is marked as sampled, 0 to 100.
+    /// Share of the traces begun here that are marked as sampled, 0 to 100.
     pub sample_percent: Setting<f64>,
 }
 
 /// The access log: one line per request.
 #[derive(Clone, Debug)]
 pub struct AccessLog {
-    /// False writes no line.
+    /// True if lines are written.
     pub enabled: Setting<bool>,
     /// Destination of the lines: a file or a standard stream.
     pub path: Setting<LogTarget>,

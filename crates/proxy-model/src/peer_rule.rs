@@ -14,16 +14,16 @@ pub struct PeerRule {
 /// The reason against an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerFault {
-    /// It is an address of this machine.
+    /// An address of the node itself.
     #[error("it is a loopback address")]
     Loopback,
-    /// It is valid on one link only, where clouds have their metadata services.
+    /// An address that is valid on one link only, where clouds have their metadata services.
     #[error("it is a link-local address")]
     LinkLocal,
-    /// It is the address of a cloud's metadata service.
+    /// The address of a cloud's metadata service.
     #[error("it is the address of a cloud's metadata service")]
     Metadata,
-    /// It is the node's admin interface.
+    /// The node's admin interface.
     #[error("it is the address of the admin interface")]
     Admin,
 }

@@ -50,9 +50,9 @@ pub struct Policies {
     pub access: Access,
     /// Users and passwords; `None` if not required.
     pub basic_auth: Option<BasicAuth>,
-    /// HTML pages of its errors.
+    /// HTML pages of the route's errors.
     pub error_pages: ErrorPages,
-    /// Tokens; `None` asks for none.
+    /// Tokens; `None` if not required.
     pub jwt: Option<JwtAuth>,
     /// CORS settings; `None` leaves preflight requests to the upstream.
     pub cors: Option<Cors>,
@@ -109,7 +109,7 @@ pub struct RateLimit {
     pub observe_only: Setting<bool>,
     /// The server of buckets shared by several proxies; `None` for buckets in this process.
     pub store: Option<Setting<StoreUrl>>,
-    /// Longest time for its answer.
+    /// Maximum time for the store's answer.
     pub store_timeout: Setting<Duration>,
 }
 
@@ -151,9 +151,9 @@ pub struct HeaderEdits {
 /// A header field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HeaderField {
-    /// Its name, in lower case.
+    /// Name of the field, in lower case.
     pub name: HeaderName,
-    /// Its value, as written.
+    /// Value of the field, as written.
     pub value: HeaderValue,
     /// Values of the request in it; `None` if it is constant.
     pub template: Option<ValueTemplate>,
@@ -199,7 +199,8 @@ impl HeaderField {
 }
 
 impl HeaderEdits {
-    /// Applies the edits: removes, then sets, then adds. A field with an empty value is not sent: `set` removes it.
+    /// Applies the edits: removes, then sets, then adds. A field with an empty value is not sent:
+    /// `set` removes it.
     pub fn apply(&self, headers: &mut HeaderMap) {
         let Self { remove, set, add } = self;
         for name in remove {
@@ -232,8 +233,8 @@ impl HeaderEdits {
         })
     }
 
-    /// The edits for one request. A field with an empty value is not sent: `set` removes it. A value that is no host
-    /// leaves `Host` as it is, which every request needs.
+    /// The edits for one request. A field with an empty value is not sent: `set` removes it. A
+    /// value that is no host leaves `Host` as it is, which every request needs.
     #[must_use]
     pub fn filled(&self, values: &RequestValues<'_>) -> Self {
         let mut filled = Self {
@@ -273,7 +274,7 @@ impl HeaderEdits {
         filled
     }
 
-    /// These edits followed by `later`, which replaces conflicting ones.
+    /// Appends the edits of `later`, which replace conflicting ones.
     #[must_use]
     pub fn followed_by(mut self, later: Self) -> Self {
         let Self { remove, set, add } = later;

@@ -24,7 +24,7 @@ pub struct Route {
     pub place: Place,
     /// Routes of higher priority are matched first.
     pub priority: Setting<i32>,
-    /// Names of its listeners; empty for all.
+    /// Names of the route's listeners; empty for all.
     pub listeners: Vec<Setting<String>>,
     /// Match conditions; empty matches every request.
     pub matches: Matches,

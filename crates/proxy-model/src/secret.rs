@@ -29,11 +29,11 @@ pub fn redacted_parameter(condition: &QueryCondition) -> String {
     condition.to_string()
 }
 
-/// Returns true if values of header fields and parameters of this name, in lower case, are secret: it contains `auth`,
-/// `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token`.
+/// Returns true if values of header fields and parameters of this name, in lower case, are secret:
+/// it contains `auth`, `cookie`, `credential`, `key`, `password`, `secret`, `session` or `token`.
 ///
-/// Recorded requests have each name checked: for names this short, `str::contains` spends most of its time on the
-/// preparation of a search for each word.
+/// Recorded requests have each name checked: for names this short, `str::contains` spends most of
+/// its time on the preparation of a search for each word.
 pub fn is_secret_name(name: &str) -> bool {
     let mut rest = name.as_bytes();
     while let Some((first, others)) = rest.split_first() {

@@ -11,10 +11,10 @@ pub struct StoreUrl {
     address: Box<str>,
 }
 
-/// The reason why text is not such a URL.
+/// The reason why text is not a [`StoreUrl`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreUrlError {
-    /// It does not begin with `redis://`.
+    /// The URL does not begin with `redis://`.
     #[error("write `redis://host:6379`; TLS (`rediss://`) is not supported")]
     Scheme,
     /// The rest is not a host with a port.
@@ -52,7 +52,7 @@ impl FromStr for StoreUrl {
         }
         let port = match written_port(&url) {
             None => DEFAULT_PORT,
-            // A sign is accepted by `u16` alone.
+            // `u16` accepts a sign, and a URL does not.
             Some(port) if port.starts_with('+') => return Err(StoreUrlError::Form),
             Some(port) => port.parse().map_err(|_| StoreUrlError::Form)?,
         };

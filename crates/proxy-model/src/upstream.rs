@@ -47,7 +47,7 @@ pub struct Upstream {
 /// A target of an upstream.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Place of its node.
+    /// Place of the target's node.
     pub place: Place,
     /// Host and port.
     pub address: Setting<TargetAddress>,
@@ -60,13 +60,13 @@ pub struct Target {
 /// The load-balancing policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LoadBalancing {
-    /// Each target in turn.
+    /// The targets in turn.
     RoundRobin,
-    /// In proportion to the weights, evenly spread over time.
+    /// Targets in proportion to their weights, evenly spread over time.
     Weighted,
     /// The target with the fewest active requests relative to its weight.
     LeastConnections,
-    /// By the client's address.
+    /// The target is determined by the client's address.
     IpHash,
     /// Of two random targets, the less busy for its weight.
     RandomTwo,
@@ -112,7 +112,8 @@ pub struct UpstreamTls {
     pub cert_file: Option<Setting<PathBuf>>,
     /// Path of the private key, PEM.
     pub key_file: Option<Setting<PathBuf>>,
-    /// True if chain, names and validity of certificates are verified; if not, `pins` has at least one.
+    /// True if chain, names and validity of certificates are verified; if not, `pins` has at least
+    /// one.
     pub verify: Setting<bool>,
     /// Public keys of the targets' certificates; an empty list admits all.
     pub pins: Vec<Setting<KeyPin>>,

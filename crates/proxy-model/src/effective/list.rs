@@ -92,7 +92,7 @@ impl List {
         }
     }
 
-    /// Networks of clients, by the rows of networks and of files, each of those that are admitted first.
+    /// Adds networks of clients, by the rows of networks and of files; admitted ones are first.
     pub(super) fn access<K, L, D>(
         &mut self,
         access: &Access,
@@ -114,7 +114,7 @@ impl List {
         self.put_all(deny_file_row, deny_files, file);
     }
 
-    /// Pages of errors, by the rows of status, file and text.
+    /// Adds pages of errors, by the rows of status, file and text.
     pub(super) fn error_pages(
         &mut self,
         pages: &[ErrorPage],

@@ -22,7 +22,8 @@ pub struct Acme {
     pub terms_agreed: Setting<bool>,
     /// Proof of control over the hosts.
     pub challenge: Setting<AcmeChallenge>,
-    /// Program that publishes and removes the records of DNS-01; present exactly for that challenge.
+    /// Program that publishes and removes the records of DNS-01; present exactly for that
+    /// challenge.
     pub dns_command: Option<Setting<PathBuf>>,
     /// Maximum time of one run of the program.
     pub dns_command_timeout: Setting<Duration>,
@@ -37,9 +38,9 @@ pub struct Acme {
 /// An account at the authority that the ACME account is bound to.
 #[derive(Clone, Debug)]
 pub struct ExternalAccount {
-    /// Its key's identifier.
+    /// Identifier of the account's key.
     pub key_id: Setting<String>,
-    /// File with its MAC key, in base64url.
+    /// File with the account's MAC key, in base64url.
     pub key_file: Setting<PathBuf>,
 }
 

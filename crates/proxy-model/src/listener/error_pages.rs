@@ -9,11 +9,11 @@ use std::sync::Arc;
 /// A page for one status or a class of them.
 #[derive(Clone, Debug)]
 pub struct ErrorPage {
-    /// Place of its block.
+    /// Place of the page's block.
     pub place: Place,
     /// Statuses that the page replaces the body of.
     pub statuses: Setting<ErrorStatuses>,
-    /// Path of its file; `None` for a page in the configuration.
+    /// Path of the page's file; `None` for a page in the configuration.
     pub file: Option<Setting<PathBuf>>,
     /// The page in the configuration; `None` for one in a file.
     pub html: Option<Setting<String>>,
@@ -45,7 +45,7 @@ pub struct PageTemplate {
 /// A part of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PagePart {
-    /// HTML as it is.
+    /// HTML to be sent unchanged.
     Html(String),
     /// The place of a value.
     Value(PageValue),
@@ -113,7 +113,8 @@ impl PageTemplate {
     }
 }
 
-/// Splits the HTML before its last `</body>`. Returns the index of the part that begins with it, else of the end.
+/// Splits the HTML before its last `</body>`. Returns the index of the part that begins with it,
+/// else of the end.
 fn split_at_end_of_body(parts: &mut Vec<PagePart>) -> usize {
     let mut html = parts.iter_mut().enumerate().rev();
     let found = html.find_map(|(index, part)| {

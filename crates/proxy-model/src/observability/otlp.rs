@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The `otlp` block: the collector, and the signals that are exported to it by OTLP/HTTP with protobuf.
+/// The `otlp` block: the collector, and the signals that are exported to it by OTLP/HTTP with
+/// protobuf.
 #[derive(Clone, Debug)]
 pub struct Otlp {
     /// Base URL of the collector; `/v1/traces` and `/v1/metrics` are appended.

@@ -37,7 +37,7 @@ pub struct BasicUser {
 pub struct UsersFile {
     /// Path, absolute or relative to the file that names it.
     pub path: PathBuf,
-    /// Its users at the time of loading.
+    /// The file's users at the time of loading.
     pub users: Vec<BasicUser>,
 }
 

@@ -20,7 +20,8 @@ pub struct RouteCache {
     pub place: Place,
     /// Lifetime of responses that state none; `None` stores no such response.
     pub ttl: Option<Setting<Duration>>,
-    /// Heuristic lifetime in percent of the time since `Last-Modified`; `None` gives none.
+    /// Heuristic lifetime in percent of the time since `Last-Modified`; `None` for no such
+    /// lifetime.
     pub heuristic_percent: Option<Setting<u32>>,
     /// Statuses of responses that may be stored.
     pub statuses: Setting<Vec<u16>>,
@@ -32,7 +33,7 @@ pub struct RouteCache {
     pub stale_while_revalidate: Setting<Duration>,
     /// Time for which a stale response is served in place of an error.
     pub stale_if_error: Setting<Duration>,
-    /// Longest wait for the response to another request of the same key.
+    /// Maximum wait for the response to another request of the same key.
     pub collapse: Setting<Duration>,
     /// True if `Cache-Control` of clients counts.
     pub client_directives: Setting<bool>,
@@ -41,7 +42,7 @@ pub struct RouteCache {
 }
 
 impl RouteCache {
-    /// Statuses that are stored where the route names none: those that are cacheable by default, without the partial
-    /// and the rare ones. [RFC 9110 §15.1]
+    /// Stored statuses of a route that names none: those that are cacheable by default, except
+    /// partial and rare ones. [RFC 9110 §15.1]
     pub const USUAL_STATUSES: [u16; 7] = [200, 203, 204, 301, 308, 404, 410];
 }

@@ -7,7 +7,7 @@ use std::fmt;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CaptureTemplate {
     text: String,
-    /// In order.
+    /// Literal text and groups, in order.
     pub parts: Vec<CapturePart>,
 }
 

@@ -11,9 +11,9 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 /// A preset of header fields of responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderPreset {
-    /// Fields that hardly any site breaks by.
+    /// Fields that break hardly any site.
     Basic,
-    /// Further ones, for sites that are HTTPS as a whole and that no other site embeds.
+    /// Further fields, for sites that use HTTPS throughout and that no other site embeds.
     Strict,
 }
 

@@ -33,9 +33,9 @@ pub struct JwtAuth {
     pub required_claims: Vec<Setting<RequiredClaim>>,
     /// Scopes that a token must have.
     pub required_scopes: Vec<Setting<String>>,
-    /// Largest difference between the clocks of issuer and proxy.
+    /// Maximum difference between the clocks of issuer and proxy.
     pub clock_skew: Setting<Duration>,
-    /// Longest token, in bytes.
+    /// Maximum size of a token, in bytes.
     pub max_token_bytes: Setting<u64>,
     /// True if the upstream gets the token.
     pub forward_token: Setting<bool>,
@@ -59,7 +59,7 @@ pub enum JwtKeySource {
 pub struct JwtKeyFile {
     /// Path, absolute or relative to the file that names it.
     pub path: PathBuf,
-    /// Its keys at the time of loading.
+    /// The file's keys at the time of loading.
     pub keys: Arc<JwtKeys>,
 }
 
@@ -70,11 +70,11 @@ pub struct RemoteKeySet {
     pub url: Setting<KeySetUrl>,
     /// The upstream with the targets of the fetches.
     pub upstream: Setting<UpstreamIndex>,
-    /// Shortest time between two fetches.
+    /// Minimum time between two fetches.
     pub min_interval: Setting<Duration>,
-    /// Longest time between two fetches.
+    /// Maximum time between two fetches.
     pub max_interval: Setting<Duration>,
-    /// Longest use of a set after its fetch.
+    /// Maximum time for which a set is used after its fetch.
     pub max_age: Setting<Duration>,
 }
 
@@ -112,7 +112,7 @@ pub struct ClaimHeader {
 pub struct RequiredClaim {
     /// The name of the claim.
     pub claim: String,
-    /// Its value, or an element of its list.
+    /// Value of the claim, or an element of its list.
     pub value: String,
 }
 

@@ -40,8 +40,8 @@ pub enum RequestValue {
     TlsClientFingerprint,
     /// The time at which the request began. [RFC 3339]
     Time,
-    /// The user that `basic-auth` of the route admitted, or `sub` of the token that `jwt` verified; empty without
-    /// one.
+    /// The user that `basic-auth` of the route admitted, or `sub` of the token that `jwt` verified;
+    /// empty without one.
     User,
 }
 

@@ -4,7 +4,8 @@ use super::capture_template::CaptureTemplate;
 use super::prefix_replacement::PrefixReplacement;
 use crate::place::{Place, Setting};
 
-/// The path that the upstream gets, instead of the client's; exactly one of the first four is written.
+/// The path that the upstream gets, instead of the client's; exactly one of the first four is
+/// written.
 #[derive(Clone, Debug)]
 pub struct Rewrite {
     /// Place of the block.

@@ -42,7 +42,7 @@ pub struct RedirectTarget {
 pub enum TrailingSlash {
     /// Appends the missing slash.
     Add,
-    /// Removes it, except from `/`.
+    /// Removes the slash, except from `/`.
     Remove,
 }
 
