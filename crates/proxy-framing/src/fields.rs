@@ -40,7 +40,7 @@ pub(crate) enum BodyLength {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HeadSummary {
     pub(crate) body_length: BodyLength,
-    /// True if the head has `Upgrade` and `Connection: upgrade`. [RFC 9110 §7.8]
+    /// The head has `Upgrade` and `Connection: upgrade`. [RFC 9110 §7.8]
     pub(crate) asks_upgrade: bool,
 }
 

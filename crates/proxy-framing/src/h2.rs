@@ -4,8 +4,9 @@
 //! [`FrameMeter`] grants each other kind an allowance that time and useful traffic refill; a peer
 //! that exceeds it gets `ENHANCE_YOUR_CALM`. [RFC 9113 §10.5]
 //!
-//! As it sees every byte before the parser, the meter also rewrites header sections of which the
-//! parser would check or accept less than it should. [`ResponseSections`] does so for those of a target.
+//! The meter sees every byte before the parser, so it also rewrites header sections that the parser
+//! would not check completely, or would refuse for a path that HTTP/1.1 accepts.
+//! [`ResponseSections`] rewrites the sections of a target.
 
 mod field;
 mod field_kinds;

@@ -11,7 +11,7 @@ pub(crate) enum Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RequestSummary {
     pub(crate) version: Version,
-    /// True if the method is `CONNECT`: a tunnel may follow the message.
+    /// The method is `CONNECT`: a tunnel may follow the message.
     pub(crate) connect: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The part of a message that comes next.
+//! The next part of a message.
 
 use crate::body::Body;
 use crate::error::FramingError;

@@ -29,8 +29,8 @@ pub enum ProxyHeader {
     Whole {
         /// Size of the header, in bytes.
         length: usize,
-        /// The ends of the client's connection; `None` for a connection of the proxy itself and for a
-        /// client without an IP address.
+        /// The ends of the client's connection; `None` for a connection of the proxy itself and for
+        /// a client without an IP address.
         proxied: Option<ProxiedConnection>,
     },
     /// The bytes are not a header.

@@ -23,7 +23,7 @@ use crate::start_line::request_line::{self, RequestLine};
 pub struct RequestValidator {
     limits: HeadLimits,
     part: Part<RequestLine>,
-    /// True if the request has an upgrade, or is a `CONNECT`.
+    /// The request has an upgrade, or is a `CONNECT`.
     upgrade: bool,
     head_bytes: u32,
     heads_seen: u64,

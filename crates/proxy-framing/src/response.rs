@@ -168,8 +168,8 @@ impl ResponseValidator {
         self.part.in_body()
     }
 
-    /// The status of the last response since [`expect`](Self::expect), interim ones included, as soon as
-    /// its three digits were read. It stays when the rest is refused.
+    /// The status of the last response since [`expect`](Self::expect), interim ones included, as
+    /// soon as its three digits were read. It stays when the rest is refused.
     pub fn status(&self) -> Option<u16> {
         let answered = match &self.part {
             Part::Line(line) if !line.is_blank() => line.answered(),

@@ -8,9 +8,7 @@ use crate::error::FramingError;
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scan {
-    /// Number of leading bytes that the HTTP parser may read.
-    ///
-    /// All of them if `stop` is `None`.
+    /// Number of leading bytes that the HTTP parser may read: all bytes if `stop` is `None`.
     pub accepted: usize,
     /// The reason why the rest must be held back.
     pub stop: Option<Stop>,

@@ -34,7 +34,7 @@ fn meter() -> FrameMeter {
     meter
 }
 
-/// Number of these frames that pass at once, and the error after them.
+/// Number of these frames that pass without a delay, and the error after them.
 fn passing(frame: &[u8]) -> (usize, Option<Flood>) {
     let mut meter = meter();
     for count in 0..100_000 {
@@ -90,7 +90,7 @@ fn an_allowance_is_refilled_with_time() {
         meter.pass(&ping, 5).unwrap();
     }
     meter.pass(&ping, 5).unwrap_err();
-    // A second later the allowance has eight more.
+    // After a second, the allowance permits eight more frames.
     let mut meter = self::meter();
     for _ in 0..64 {
         meter.pass(&ping, 5).unwrap();
@@ -136,7 +136,7 @@ fn a_header_section_lasts_from_its_first_frame_to_its_last() {
     assert!(!meter.in_head());
 }
 
-/// The bytes that the parser gets of these bytes.
+/// The bytes that the parser gets if the client sends `bytes`.
 fn seen(bytes: &[u8]) -> Vec<u8> {
     meter()
         .pass(bytes, 0)

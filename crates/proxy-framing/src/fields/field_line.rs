@@ -1,4 +1,4 @@
-//! One field line, read byte by byte: this machine decides what is malformed.
+//! A field line, read byte by byte by the state machine that decides what is malformed.
 
 use crate::chars;
 use crate::chars::runs;

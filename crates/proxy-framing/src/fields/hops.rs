@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 /// The client of a request received from `peer`: of the hops in the lines of `X-Forwarded-For`, the
 /// right-most one that `is_trusted` rejects, or the left-most one before a hop that is not an
-/// address. Empty elements of the list are skipped. [RFC 9110 §5.6.1] An IPv4-mapped IPv6 address is returned as
-/// IPv4.
+/// address. Empty elements of the list are skipped. [RFC 9110 §5.6.1] An IPv4-mapped IPv6 address
+/// is returned as IPv4.
 pub fn client_of<'h>(
     peer: IpAddr,
     lines: impl DoubleEndedIterator<Item = &'h [u8]>,

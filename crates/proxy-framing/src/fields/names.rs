@@ -20,7 +20,8 @@ const CONTENT_LENGTH: &[u8; 14] = b"content-length";
 const CORRELATION_ID: &[u8; 16] = b"x-correlation-id";
 const TRANSFER_ENCODING: &[u8; 17] = b"transfer-encoding";
 
-/// Returns true if the name of `len` bytes at the beginning of `line` may be one of the known ones.
+/// Returns false if the name of `len` bytes at the beginning of `line` cannot be a known one, by
+/// its length and first letter.
 #[inline]
 pub(crate) fn looks_known(line: &[u8], len: usize) -> bool {
     matches!(len, 4 | 7 | 10 | 14 | 16 | 17)
@@ -52,8 +53,8 @@ pub fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
 
 /// Returns true if `text`, which has no control bytes, equals `lower` case-insensitively.
 ///
-/// `lower` must consist of lower-case letters, digits and `-`: only a control byte could become one of
-/// these by setting the bit that distinguishes lower from upper case.
+/// `lower` must consist of lower-case letters, digits and `-`: only a control byte could become one
+/// of these by setting the bit that distinguishes lower from upper case.
 #[inline]
 #[expect(
     clippy::indexing_slicing,

@@ -19,7 +19,7 @@ pub(crate) enum Value {
     Coding(Coding),
     Host(Host),
     Options(Options),
-    /// A value of which only the presence matters.
+    /// A value that matters only by its presence.
     Upgrade,
     Correlation,
 }
@@ -39,8 +39,8 @@ enum Stage {
     Ended,
 }
 
-/// A host. `Host` may be empty for targets without an authority only, which `http` and `https` do not have.
-/// [RFC 9112 §3.2, RFC 9110 §4.2.1]
+/// A host. `Host` may be empty for targets without an authority only, which `http` and `https` do
+/// not have. [RFC 9112 §3.2, RFC 9110 §4.2.1]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     authority: Authority,
@@ -63,7 +63,7 @@ pub(crate) struct Options {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
-    /// This many letters of `upgrade`, and nothing else.
+    /// The first letters of `upgrade`, this many, and nothing else.
     Upgrade(u8),
     /// All of `upgrade`, followed by white space.
     UpgradeGap,

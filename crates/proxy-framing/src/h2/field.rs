@@ -12,14 +12,15 @@ pub(super) enum Field {
     SizeUpdate,
 }
 
-/// A field with a value of its own.
+/// A field with a literal value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Literal {
-    /// Index of the name in the tables; 0 if the field has a name of its own, from its second byte on.
+    /// Index of the name in the tables; 0 if the name is literal, from the second byte of the field
+    /// on.
     pub(super) name_index: usize,
-    /// True if the name is `:path`, by its index in the static table or in plain text.
+    /// The name is `:path`, by its index in the static table or in plain text.
     pub(super) names_path: bool,
-    /// True if the field is added to the dynamic table.
+    /// The field is added to the dynamic table.
     pub(super) is_inserted: bool,
     /// Offset of the value's length prefix.
     pub(super) value_at: usize,

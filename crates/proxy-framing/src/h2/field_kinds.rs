@@ -5,16 +5,15 @@ use super::huffman::{InvalidCode, Symbols, may_have_long_codes};
 use crate::chars::{is_token, is_value};
 use std::collections::VecDeque;
 
-/// The kind of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldKind {
     /// `:status`.
     Status {
-        /// True if it is 1xx.
+        /// The status is 1xx.
         is_interim: bool,
     },
-    /// A field that makes every response malformed: another pseudo-header field, an invalid `:status`, or an invalid
-    /// name, as one in capitals. [RFC 9113 §8.2.1, §8.3]
+    /// A field that makes every response malformed: another pseudo-header field, an invalid
+    /// `:status`, or an invalid name, as one in capitals. [RFC 9113 §8.2.1, §8.3]
     Malformed,
     /// A regular field with an invalid value. Other fields may refer to its name.
     InvalidValue,
@@ -40,19 +39,19 @@ const MAX_ENTRIES: usize = 4096 / 32;
 
 const STATUS: &[u8] = b":status";
 
-/// Index behind the last entry of the static table for `:status`. [RFC 7541 §A]
+/// Index after the last entry of the static table for `:status`. [RFC 7541 §A]
 const STATIC_STATUS_END: usize = 15;
 
-/// The kinds of the entries of one connection's dynamic table, the newest first. The oldest may have been evicted: the
-/// parser refuses their indexes.
+/// The kinds of the entries of one connection's dynamic table, the newest first. The oldest may
+/// have been evicted: the parser refuses their indexes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FieldKinds {
     entries: VecDeque<FieldKind>,
 }
 
 impl FieldKinds {
-    /// The next field of a section. `None` at the end, and at a field of a malformed representation, for which the
-    /// parser ends the connection.
+    /// The next field of a section. `None` at the end, and at a field of a malformed
+    /// representation, for which the parser ends the connection.
     pub(super) fn next<'b>(&mut self, bytes: &'b [u8]) -> Option<ReadField<'b>> {
         let (field, length) = read_field(bytes)?;
         let rest = bytes.get(length..)?;
@@ -108,8 +107,8 @@ impl FieldKinds {
         }
     }
 
-    /// A literal with the flags, and the lengths of name and value, of a malformed one. `None` if a string cannot be
-    /// decoded, for which the parser ends the connection.
+    /// A literal in place of a malformed one, with equal flags and lengths of name and value.
+    /// `None` if a string cannot be decoded: then the parser ends the connection.
     #[cold]
     fn replacement(&self, literal: Literal, kind: FieldKind, field: &[u8]) -> Option<Vec<u8>> {
         let name_length = match literal.name_index {
@@ -138,7 +137,7 @@ impl FieldKinds {
     }
 }
 
-/// The name of a literal that has one of its own.
+/// The literal name of a field.
 fn name(field: &[u8]) -> Option<EncodedString<'_>> {
     Some(read_string(field.get(1..)?)?.0)
 }
@@ -159,7 +158,8 @@ fn named(name: EncodedString<'_>) -> FieldKind {
     }
 }
 
-/// The kind of `:status` with this value: three digits of which the first is not 0, as far as the parser requires.
+/// The kind of `:status` with this value: the parser requires three digits, the first of them not
+/// 0.
 fn status(value: EncodedString<'_>) -> FieldKind {
     let mut digits = symbols(value);
     let mut digit = || {

@@ -43,7 +43,7 @@ const fn rate(kind: FrameKind, name: &'static str, burst: u32, per_second: u32) 
 
 const FRAME_KIND_COUNT: usize = 8;
 
-/// In the order of the variants.
+/// The rate of each kind of frame, in the order of the variants.
 static FRAME_RATES: [FrameRate; FRAME_KIND_COUNT] = [
     // The burst and rate of resets are the listener's.
     rate(FrameKind::Reset, "RST_STREAM", 0, 0),
@@ -63,7 +63,7 @@ impl fmt::Display for FrameKind {
     }
 }
 
-/// The rest of each allowance, in tenths of a frame.
+/// The remaining allowance of each kind, in tenths of a frame.
 #[derive(Clone, Debug)]
 pub(super) struct FloodLimits {
     left: [u32; FRAME_KIND_COUNT],

@@ -1,5 +1,5 @@
-//! Decoding of Huffman-coded strings in header sections of HTTP/2 and HTTP/3. [RFC 7541 §5.2, appendix B; RFC 9204
-//! §4.1.2]
+//! Decoding of Huffman-coded strings in header sections of HTTP/2 and HTTP/3. [RFC 7541 §5.2,
+//! appendix B; RFC 9204 §4.1.2]
 
 /// The codes of one length, which are consecutive.
 struct Codes {
@@ -17,7 +17,7 @@ const fn codes(bits: u32, first: u64, symbols: &'static [u8]) -> Codes {
     }
 }
 
-/// From the shortest codes to the longest. The code of the end of a string is in none of them.
+/// Sorted from the shortest codes to the longest. The code of the end of a string is omitted.
 #[rustfmt::skip]
 static CODES: [Codes; 21] = [
     codes(5, 0x0, b"012aceiost"),
@@ -43,7 +43,8 @@ static CODES: [Codes; 21] = [
     codes(30, 0x3fff_fffc, b"\n\r\x16"),
 ];
 
-/// An unknown code, a string that ends within a code, or padding that is too long or of other bits than ones.
+/// An unknown code, a string that ends within a code, or padding that is too long or of other bits
+/// than ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid Huffman code")]
 pub struct InvalidCode;
@@ -111,7 +112,8 @@ impl Iterator for Symbols<'_> {
 /// Returns true if `string` has seven consecutive bits set, as every code of ten bits and more
 /// begins.
 ///
-/// It examines seven bytes at a time; each step begins with the last byte of the one before.
+/// The function examines seven bytes at a time; each step begins with the last byte of the previous
+/// one.
 pub(crate) fn may_have_long_codes(string: &[u8]) -> bool {
     let mut rest = string;
     while let Some(bytes) = rest.first_chunk() {

@@ -15,7 +15,7 @@ const PREFACE_BYTES: u32 = 24;
 
 /// Counts the frames that one connection's client sends.
 ///
-/// It reads frame headers only; whether a frame is legal is decided by the parser behind it.
+/// The meter reads frame headers only; the parser behind it decides whether a frame is legal.
 /// Trailers, and header sections of several frames, are collected and rewritten before they reach
 /// the parser, so that the parser checks them completely. A `:path` that the parser's URI cannot
 /// hold is replaced, see [`Self::take_path`].
@@ -29,7 +29,7 @@ pub struct FrameMeter {
     last_stream: u32,
     /// The streams on which a trailer section may follow.
     open_streams: OpenStreams,
-    /// True if the frame being collected opens no stream and is not a trailer section of an open one.
+    /// The frame being collected opens no stream and is no trailer section of an open one.
     is_misplaced: bool,
     /// The header section being collected.
     pub(super) section: Option<Box<Section>>,
@@ -79,8 +79,8 @@ const BEFORE_HEADER: State = State::Header {
 };
 
 impl FrameMeter {
-    /// For a new connection, before the preface. Its client may reset `max_resets` streams at once
-    /// that were neither forwarded nor answered; a collected header section may have
+    /// A meter for a new connection, before the preface. The client may reset at once `max_resets`
+    /// streams that were neither forwarded nor answered; a collected header section may have
     /// `max_section_bytes`.
     #[must_use]
     pub fn new(max_resets: u32, max_section_bytes: usize) -> Self {
@@ -240,7 +240,7 @@ impl FrameMeter {
         self.left.earn(FrameKind::Ping, 1);
     }
 
-    /// Counts requests that were answered or forwarded. Resets of as many streams are not charged.
+    /// Counts requests that were answered or forwarded. The same number of resets is not charged.
     pub fn served(&mut self, count: u32) {
         self.left.earn(FrameKind::Reset, count);
     }
@@ -310,7 +310,7 @@ impl FrameMeter {
             DATA => Ok(()),
             HEADERS => {
                 self.in_head = !header.ends_headers();
-                // Browsers send a request's priority in a frame of its own.
+                // Browsers send a request's priority in a separate frame.
                 self.left.earn(FrameKind::Priority, 2);
                 Ok(())
             }

@@ -1,12 +1,12 @@
 //! Paths that the parser behind the meter refuses, though HTTP/1.1 clients may send them.
 //!
-//! The URI that the parser makes of `:path` cannot hold `<`, `>` and `` ` `` in a path, and `"`, `<`
-//! and `>` in a query. Each such byte is replaced by one that it can hold, and the value as it was
-//! sent is kept for the stream. The replacement has the same length, so that the parser's dynamic
-//! table drops an entry when the client's table does.
+//! The URI that the parser makes of `:path` cannot hold `<`, `>` and `` ` `` in a path, and `"`,
+//! `<` and `>` in a query. Each such byte is replaced by one that it can hold, and the value as it
+//! was sent is kept for the stream. The replacement has the same length, so that the parser's
+//! dynamic table drops an entry when the client's table does.
 //!
-//! The parser would drop a fragment (`#…`) without a word, where HTTP/1.1 refuses the request. [RFC 9112
-//! §3.2] A byte that the parser refuses therefore replaces each `#`.
+//! The parser would silently drop a fragment (`#…`), and HTTP/1.1 refuses such a request. [RFC 9112
+//! §3.2] So each `#` is replaced by a byte that the parser refuses.
 
 use super::field::{EncodedString, Field, Literal, read_field, read_string, write_string};
 use super::huffman::{Symbols, may_have_long_codes};
@@ -25,7 +25,7 @@ const REFUSED: u8 = b' ';
 /// repeated, in a section that the parser accepts. [RFC 9113 §8.3, RFC 8441 §4]
 const MAX_PSEUDO_FIELDS: usize = 6;
 
-/// Maximum size of a kept value, in bytes: the `http` crate holds four times as many.
+/// Maximum size of a kept value, in bytes: a quarter of the limit of the `http` crate.
 const MAX_PATH_BYTES: usize = 16 * 1024;
 
 /// Maximum size of the values kept for streams, in bytes, each with its overhead. Beyond it the
@@ -51,8 +51,8 @@ pub(super) struct RawPaths {
     kept: VecDeque<(u32, Arc<[u8]>)>,
     /// Size of `kept`.
     kept_bytes: usize,
-    /// Replaced entries of the dynamic table, the oldest first. Some may have been dropped from it:
-    /// their indexes are beyond its end, which the parser refuses.
+    /// Replaced entries of the dynamic table, the oldest first. The table may have dropped some of
+    /// them; the parser refuses their indexes.
     entries: VecDeque<Entry>,
     /// Number of insertions into the dynamic table, counted as long as `entries` has any.
     insertions: u64,
@@ -130,7 +130,7 @@ impl RawPaths {
         if self.keep(stream?, Arc::clone(&path)) {
             return None;
         }
-        // The parser refuses it, as it would refuse the entry.
+        // The parser refuses the literal, as it would refuse the entry.
         let mut literal = vec![PATH_LITERAL];
         write_string(&path, &mut literal);
         Some((0..bytes, literal))

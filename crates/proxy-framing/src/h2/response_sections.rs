@@ -1,23 +1,25 @@
-//! Header sections that a target sends, checked before the parser gets them.
+//! Header sections of a target's responses, checked before the parser reads them.
 //!
-//! The HTTP/2 library ignores pseudo-header fields of requests in a response, and drops all of them in trailers. Both
-//! make a response malformed [RFC 9113 §8.1, §8.3]. For an invalid name or value it ends the connection, and so the
-//! other requests on it [RFC 9113 §8.1.1, §8.2.1]. A section with such a field is rewritten, so that the library
-//! resets its stream; so is every section of several frames, of which the library checks the last frame only.
+//! The HTTP/2 library ignores pseudo-header fields of requests in a response, and drops all
+//! pseudo-header fields in trailers. Both make a response malformed [RFC 9113 §8.1, §8.3]. For an
+//! invalid name or value it ends the connection, and so all other requests on it [RFC 9113 §8.1.1,
+//! §8.2.1]. A section with such a field is rewritten, so that the library resets only its stream.
+//! The same applies to every section of several frames, because the library checks only the last
+//! frame.
 
 use super::field_kinds::{FieldKind, FieldKinds};
 use super::frame::{DATA, FrameHeader, HEADER_BYTES, HEADERS, RST_STREAM};
 use super::section::{Edit, Section, fragment};
 
-/// Maximum size of a section of several frames, in bytes before decompression: Huffman codes may be nearly four times
-/// as long as the text, of which the parser takes at most twice 128 KiB.
+/// Maximum size of a section of several frames, in bytes before decompression. Huffman codes may be
+/// nearly four times as long as the text, and the parser accepts at most twice 128 KiB of text.
 const MAX_SECTION_BYTES: usize = 1024 * 1024;
 
-/// Maximum number of streams of which the final response has begun. It is far above the number of requests that one
-/// connection carries at once; a stream that the proxy has reset may stay until then.
+/// Maximum number of streams with a final response that has begun. It is far above the number of
+/// concurrent requests of one connection; a stream that the proxy has reset may stay until then.
 const MAX_BODIES: usize = 1024;
 
-/// A malformed section, with fields in place of those because of which the parser would end the connection.
+/// A malformed section. Its edits replace the fields that would make the parser end the connection.
 #[derive(Debug)]
 struct Malformed {
     edits: Vec<Edit>,
@@ -27,7 +29,8 @@ struct Malformed {
 #[derive(Clone, Debug, Default)]
 pub struct ResponseSections {
     kinds: FieldKinds,
-    /// Streams of which the final response has begun, in ascending order: their next section is a trailer section.
+    /// Streams with a final response that has begun, in ascending order. Their next section is a
+    /// trailer section.
     bodies: Vec<u32>,
     /// Bytes of a payload that still pass unread.
     skip: usize,
@@ -38,8 +41,9 @@ pub struct ResponseSections {
 }
 
 impl ResponseSections {
-    /// Consumes `bytes` from the target. Returns the bytes for the parser if they differ from `bytes`: an incomplete
-    /// frame header or header section is withheld, and a malformed section is rewritten.
+    /// Consumes `bytes` from the target. Returns the bytes for the parser if they differ from
+    /// `bytes`: an incomplete frame header or header section is withheld, and a malformed section
+    /// is rewritten.
     #[inline]
     pub fn pass(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
         if self.held.is_empty() && self.section.is_none() {
@@ -60,8 +64,9 @@ impl ResponseSections {
         Some(out)
     }
 
-    /// Passes frames up to the first one that is incomplete, belongs to a section of several frames or is rewritten:
-    /// appends what passed to `out`, and returns the bytes after it. `out` stays empty if all bytes pass.
+    /// Passes frames up to the first one that is incomplete, belongs to a section of several frames
+    /// or is rewritten. Appends the passed bytes to `out`, and returns the bytes after them. `out`
+    /// stays empty if all bytes pass.
     fn pass_whole_frames<'b>(&mut self, bytes: &'b [u8], out: &mut Vec<u8>) -> &'b [u8] {
         let mut rest = bytes;
         loop {
@@ -103,7 +108,7 @@ impl ResponseSections {
         }
     }
 
-    /// Passes bytes of which the first may continue a withheld frame; appends those for the parser to `out`.
+    /// Passes bytes that may continue a withheld frame; appends the bytes for the parser to `out`.
     #[cold]
     fn pass_slowly(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut rest = bytes;
@@ -144,7 +149,7 @@ impl ResponseSections {
         }
     }
 
-    /// Withholds bytes until there are `wanted`; returns those after them.
+    /// Withholds bytes until there are `wanted`; returns the bytes after them.
     fn hold<'b>(&mut self, bytes: &'b [u8], wanted: usize) -> &'b [u8] {
         let missing = wanted.saturating_sub(self.held.len());
         let (held, after) = bytes.split_at(missing.min(bytes.len()));
@@ -189,8 +194,9 @@ impl ResponseSections {
         section.is_some_and(|section| !section.goes_on_with(header))
     }
 
-    /// Reads a whole section: an error if the parser would accept it for lack of a check, or end the connection because
-    /// of it. It has one pseudo-header field, `:status`, in front; trailers have none. [RFC 9113 §8.3.2, §8.1]
+    /// Checks a whole section. Fails if the parser would wrongly accept it, or would end the
+    /// connection because of it. A section begins with one pseudo-header field, `:status`; trailers
+    /// have none. [RFC 9113 §8.3.2, §8.1]
     fn check(&mut self, header: FrameHeader, fields: &[u8]) -> Result<(), Malformed> {
         let stream = header.stream;
         let place = self.bodies.binary_search(&stream);
@@ -212,7 +218,7 @@ impl ResponseSections {
                 }
             }
         }
-        // Streams of the target end the connection, which a reset would prevent.
+        // A stream that the target opens ends the connection; a reset would prevent that.
         if stream.is_multiple_of(2) {
             return Ok(());
         }

@@ -24,7 +24,7 @@ pub(super) type Edit = (Range<usize>, Vec<u8>);
 /// A header section in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
-    /// Header of its first frame.
+    /// Header of the section's first frame.
     header: FrameHeader,
     is_trailers: bool,
     fragment: Vec<u8>,
@@ -55,7 +55,6 @@ impl Section {
         fragment.is_some()
     }
 
-    /// The header of its first frame.
     pub(super) fn header(&self) -> FrameHeader {
         self.header
     }
@@ -80,9 +79,9 @@ impl Section {
         self.fragment.len()
     }
 
-    /// Makes the section one that the library refuses by resetting its stream, after it has applied the changes of
-    /// the table: a pseudo-header field behind a regular one. `edits`, in ascending order, replace fields that the
-    /// library cannot hold.
+    /// Makes the section one that the library refuses by resetting its stream, after it has applied
+    /// the changes of the table: a pseudo-header field behind a regular one. `edits`, in ascending
+    /// order, replace fields that the library cannot hold.
     pub(super) fn refuse(&mut self, edits: Vec<Edit>) {
         for (range, instead) in edits.into_iter().rev() {
             self.fragment.splice(range, instead);

@@ -6,7 +6,7 @@ use crate::error::FramingError;
 /// Multiple of the limit up to which a size is measured.
 const MAX_TIMES_LIMIT: u32 = 4;
 
-/// Most bytes that are measured: short lines are many where their count is limited.
+/// Maximum number of bytes examined: a limit on the number of lines alone permits many.
 const MAX_BYTES: usize = 256 * 1024;
 
 /// Measures the refused part of a message: a name, a value, a target, a section, or its lines.
@@ -17,7 +17,7 @@ pub struct SizeMeter {
     length: u32,
     /// Bytes examined.
     bytes: usize,
-    /// The last four of them.
+    /// The last four examined bytes.
     tail: u32,
     state: MeterState,
 }
@@ -32,7 +32,7 @@ enum MeterState {
 }
 
 impl SizeMeter {
-    /// For `fault`; `None` for one that is not about a size.
+    /// A meter for `fault`; `None` for a fault that is not about a size.
     #[must_use]
     pub fn new(fault: FramingError) -> Option<Self> {
         fault.size().map(|_| Self {
@@ -118,7 +118,7 @@ impl SizeMeter {
 }
 
 impl FramingError {
-    /// The size that was met and the bound, of a fault that is about a size.
+    /// The size reached and the limit, for a fault that is about a size.
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "other faults are not about sizes"

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-/// The signature of version 2.
 pub(super) const V2_SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
 const V2_LOCAL: u8 = 0x20;
@@ -72,7 +71,8 @@ impl ProxyVersion {
         }
     }
 
-    /// The header of a connection of the proxy itself: the receiver takes the connection's own addresses.
+    /// The header of a connection of the proxy itself: the receiver takes the connection's own
+    /// addresses.
     #[must_use]
     pub fn local_header(self) -> Vec<u8> {
         match self {

@@ -15,13 +15,13 @@ pub(crate) const LIMITS: HeadLimits = HeadLimits {
 /// The expected result for the bytes of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// All are accepted, and end between two messages.
+    /// All bytes are accepted, and end between two messages.
     Whole,
-    /// All are accepted, and more must follow.
+    /// All bytes are accepted, and more must follow.
     Open,
     /// The validator stops for an upgrade with this many bytes left.
     Upgrade(usize),
-    /// They are refused with this error.
+    /// The bytes are refused with this error.
     Refused(FramingError),
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Message {
     pub(crate) trailers: usize,
     /// Offset of the message's end in the stream.
     pub(crate) end: usize,
-    /// The connection is not reused after it.
+    /// The connection is not reused after the message.
     pub(crate) last: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of the validators' results besides their verdicts.
+//! Tests of the validators' results apart from accepted bytes and errors.
 
 use std::collections::BTreeSet;
 

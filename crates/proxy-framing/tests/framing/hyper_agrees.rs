@@ -1,5 +1,4 @@
-//! hyper reads accepted bytes with the same meaning, and never answers them with an error of its
-//! own.
+//! hyper interprets accepted bytes as the validators do, and never answers them with an error.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -36,7 +35,7 @@ impl Read for Wire {
         _: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        // Pieces of odd size, so that hyper too gets divided heads.
+        // Pieces of odd size, so that hyper gets divided heads, too.
         let len = buf.remaining().min(61).min(self.sent.len() - self.read);
         let asked = !self.answers.borrow().is_empty();
         let waits = if self.upstream { !asked } else { len == 0 };

@@ -89,7 +89,7 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
         })
 }
 
-/// Limits of every size that matters for so short a stream.
+/// Limits of every size that matters for such short streams.
 fn limits() -> impl Strategy<Value = HeadLimits> {
     let small =
         (0..80_u32, 0..6_u32, 0..20_u32, 0..70_u32, 0..12_u32).prop_map(|sizes| HeadLimits {
@@ -113,7 +113,7 @@ fn kind() -> impl Strategy<Value = RequestKind> {
     )
 }
 
-/// `bytes` divided at these places.
+/// `bytes` divided at these positions.
 fn pieces<'a>(bytes: &'a [u8], places: &[Index]) -> Vec<&'a [u8]> {
     let mut places = places
         .iter()

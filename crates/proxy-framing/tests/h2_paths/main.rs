@@ -29,9 +29,9 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 enum Form {
     Plain,
     NeverIndexed,
-    /// Added to the table; by its index if the table has it.
+    /// Added to the table, or encoded as an index if the table has the field.
     Indexed,
-    /// As `Indexed`, with the name in plain text.
+    /// Like `Indexed`, with the name in plain text.
     NamedInText,
 }
 
@@ -41,15 +41,15 @@ struct Sent {
     path: Vec<u8>,
     form: Form,
     is_coded: bool,
-    /// Length of another field's value, which is added to the table.
+    /// Length of the value of another field, which is added to the table.
     other: usize,
-    /// True if that field precedes the path: then `:authority`, else `x`.
+    /// The other field precedes the path, and is `:authority`; otherwise it is `x`.
     is_before: bool,
-    /// Size to which the table changes first.
+    /// Size of the table, changed at the beginning of the section.
     resized: Option<usize>,
     trailers: bool,
     is_padded: bool,
-    /// True if the section has two frames.
+    /// The section is divided into two frames.
     is_divided: bool,
 }
 
@@ -309,17 +309,17 @@ fn sections_that_http1_would_refuse_are_left_to_the_parser() {
         b"\x04\x03/<\xc3",
         b"\x04\x03*<a",
         b"\x05\x00",
-        // A string that ends within a code, and one with a byte of padding.
+        // A string that ends within a code, and a string with a byte of padding.
         b"\x04\x82\x63\xff",
         b"\x04\x84\x63\xff\xe7\xff",
-        // A name of the dynamic table, one in Huffman code, one of another field.
+        // A name of the dynamic table, a Huffman-coded name, and two names of other fields.
         b"\x0f\x2f\x02/<",
         b"\x00\x84\xb9\x58\xd3\x3f\x02/<",
         b"\x41\x02/<",
         b"\x00\x05:pat_\x02/<",
-        // Behind more fields than can precede it.
+        // A path after more fields than may precede it.
         b"\x82\x82\x82\x82\x82\x82\x04\x02/<",
-        // Longer than the frame, and nothing.
+        // A string longer than the frame, and an empty section.
         b"\x04\x7f\x02/<",
         b"",
     ] {
@@ -368,18 +368,18 @@ fn paths_that_are_kept_have_a_largest_size_together() {
     for stream in (1..2_000).step_by(2) {
         let sent = frame(HEADERS, END_STREAM | END_HEADERS, stream, &section);
         seen.extend(parsed(&pass(&mut meter, &sent, 1 << 16), &mut table));
-        // The entry of the first one.
+        // Later requests refer to the entry that the first one added.
         section = vec![0xbe];
     }
     let refused: Vec<bool> = seen.iter().map(|(_, fields)| fields[0].1 == path).collect();
     let kept = refused.iter().take_while(|refused| !**refused).count();
-    // 256 KiB, with an overhead.
+    // The limit of 256 KiB includes an overhead for each path.
     assert!((200..256).contains(&kept), "{kept}");
     assert!(refused[kept..].iter().all(|refused| *refused));
     let last = 2 * u32::try_from(kept).unwrap() - 1;
     assert_eq!(meter.take_path(last).as_deref(), Some(&*path));
     assert_eq!(meter.take_path(last + 2), None);
-    // There is space again.
+    // Taking paths has freed space.
     let sent = frame(HEADERS, END_STREAM | END_HEADERS, 2_001, &section);
     pass(&mut meter, &sent, 1 << 16);
     assert_eq!(meter.take_path(2_001).as_deref(), Some(&*path));
