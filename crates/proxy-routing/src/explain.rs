@@ -26,9 +26,9 @@ pub struct Explanation {
 /// The reason why a rule does not win.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// It does not match: its first condition that does not hold.
+    /// The rule does not match: its first condition that does not hold.
     Condition(Unmet),
-    /// It matches, but another rule has precedence.
+    /// The rule matches, but another one has precedence.
     Outranked {
         /// The rule that wins.
         by: usize,

@@ -72,8 +72,8 @@ pub enum HostError {
 
 /// Parses `host [":" port]` as in `Host`, `:authority` or a request target.
 ///
-/// The grammar is RFC 3986 §3.2.2 without forms that HTTP does not use: percent-encoded names, empty
-/// labels, zone identifiers and future address forms are refused.
+/// The grammar is RFC 3986 §3.2.2 without forms that HTTP does not use: percent-encoded names,
+/// empty labels, zone identifiers and future address forms are refused.
 ///
 /// # Errors
 /// The text is invalid for the reason in [`HostError`].

@@ -52,8 +52,8 @@ impl PathPattern {
     }
 
     /// Paths in which the regex finds a match; it is not anchored unless it contains `^` and `$`.
-    /// It is applied to the canonical path, which is ASCII with upper-case escapes; classes such as
-    /// `\d` are ASCII too.
+    /// The regex is applied to the canonical path, which is ASCII with upper-case escapes; classes
+    /// such as `\d` are ASCII too.
     ///
     /// # Errors
     /// [`PatternError::RegexSyntax`], [`PatternError::RegexTooLarge`] (1 MiB compiled) or
@@ -91,8 +91,8 @@ impl PathPattern {
         }
     }
 
-    /// The text of each group of a regex in `path`, the whole match first; `None` if it does not match, and
-    /// for other patterns.
+    /// The text of each group of a regex in `path`, the whole match first; `None` if it does not
+    /// match, and for other patterns.
     #[must_use]
     pub fn captures<'p>(&self, path: &'p str) -> Option<Vec<Option<&'p str>>> {
         match &self.kind {
@@ -172,7 +172,8 @@ fn has_prefix(path: &str, prefix: &str) -> bool {
         .is_some_and(|rest| prefix.ends_with('/') || rest.is_empty() || rest.starts_with('/'))
 }
 
-/// An encoded separator is not an error here, because a listener may forward such paths.
+/// Normalizes the path of a condition. An encoded separator is no error here, because a listener
+/// may forward such paths.
 fn canonical(text: &str) -> Result<Box<str>, PatternError> {
     if text.contains(['?', '#']) {
         return Err(PatternError::PathEnd);

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// Rules with an index, so that a search does not visit every rule.
 ///
-/// A clone shares the rules and the index but has scratch memory of its own for regexes: with a
-/// clone for each worker thread, threads do not contend.
+/// A clone shares the rules and the index but has separate scratch memory for regexes: with a clone
+/// for each worker thread, threads do not contend.
 #[derive(Clone, Debug)]
 pub struct Router {
     filed: Arc<RuleSet>,
@@ -44,11 +44,11 @@ impl Router {
 
     /// The index of the rule that wins for `head`; `None` if no rule matches.
     ///
-    /// Of the matching rules the one of highest priority wins; then the one with the more specific
-    /// host (exact, longer wildcard, none), the more specific path (exact, regex, longer prefix,
-    /// none), the most conditions on method, headers and query that hold, and the earlier position.
-    /// A rule with several hosts or paths is ranked by the most specific of those that match this
-    /// request; its methods count as one condition.
+    /// Among matching rules, the highest priority wins; then the more specific host (exact, longer
+    /// wildcard, none), the more specific path (exact, regex, longer prefix, none), the most
+    /// conditions on method, headers and query that hold, and the earlier position. A rule with
+    /// several hosts or paths is ranked by the most specific host and path that match the request;
+    /// its methods count as one condition.
     ///
     /// Does not allocate, except the memory of a regex at its first use in this clone.
     #[must_use]

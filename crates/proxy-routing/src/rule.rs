@@ -26,14 +26,14 @@ pub struct Rule {
     pub priority: i32,
     /// Names of listeners; the request must have arrived at one of them.
     pub listeners: Vec<String>,
-    /// True if `listeners` are all listeners of the rule's protocol, and not configured: they do not affect
-    /// precedence.
+    /// True if `listeners` are all listeners of the rule's protocol, and not configured: they do
+    /// not affect precedence.
     pub has_implied_listeners: bool,
-    /// Hosts, of which the request must have one.
+    /// Hosts: the request must have one of them.
     pub hosts: Vec<HostPattern>,
-    /// Paths, of which the request must have one.
+    /// Paths: the request must have one of them.
     pub paths: Vec<PathPattern>,
-    /// Header conditions, of which one must hold.
+    /// Header conditions: one of them must hold.
     pub headers: Vec<HeaderCondition>,
     /// Methods, of which the request must have one; case-sensitive, and `GET` does not include
     /// `HEAD`.
@@ -91,8 +91,8 @@ impl Rule {
         holds(&self.query_params, |parameter| parameter.holds(head.query))
     }
 
-    /// Number of header and query conditions that hold, and one more each for a listener and a method;
-    /// `None` if no condition of one of these kinds holds.
+    /// Number of header and query conditions that hold, and one more each for a listener and a
+    /// method; `None` if no condition of one of these kinds holds.
     pub(crate) fn conditions_held(&self, head: &Head<'_>) -> Option<u32> {
         if !self.listener_holds(head) || !self.method_holds(head) {
             return None;
@@ -112,7 +112,7 @@ impl Rule {
         !self.listeners.is_empty() && !self.has_implied_listeners
     }
 
-    /// Number of the kinds of conditions that count once however many there are.
+    /// Number of kinds of conditions that count once, regardless of their number of alternatives.
     fn single_conditions(&self) -> usize {
         usize::from(self.names_listeners()) + usize::from(!self.methods.is_empty())
     }

@@ -7,7 +7,8 @@ use support::{Request, request, rules};
 
 const RULES: usize = 10_000;
 
-/// Rules that differ in one way, a request for one of them in the middle, and one for none.
+/// Rules that differ in one kind of condition, a request for the middle one, and a request for
+/// none.
 const MIXES: &[(&str, &str, &str)] = &[
     ("host:h#.com", "GET h5000.com /", "GET h.com /"),
     ("host:*.h#.com", "GET a.b.h5000.com /", "GET a.b.h.com /"),

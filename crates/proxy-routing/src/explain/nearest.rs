@@ -15,7 +15,7 @@ const MAX_RULES_EXAMINED: usize = 64;
 pub struct Nearest {
     /// The rule's index.
     pub rule: usize,
-    /// Its first condition that does not hold.
+    /// The rule's first condition that does not hold.
     pub unmet: Unmet,
 }
 

@@ -43,17 +43,17 @@ pub struct Reordered {
 /// Patterns with requests in common, as far as their texts show.
 #[derive(Clone, Copy, Debug)]
 struct Shared<'r> {
-    /// The narrower one of the hosts; `None` if neither rule has one.
+    /// The narrower host; `None` if neither rule has one.
     host: Option<&'r HostPattern>,
-    /// The narrower one of the paths; `None` if neither rule has one.
+    /// The narrower path; `None` if neither rule has one.
     path: Option<&'r PathPattern>,
 }
 
 impl Router {
-    /// For each rule at most one that wins requests of it by a more specific host or path, although
-    /// the rule is narrower in a kind of condition that is compared later. Every result is correct;
-    /// rules with the same requests only by chance, such as two regexes, are not found, and of more
-    /// than 1 000 rules the first 1 000 are compared.
+    /// For each rule, at most one other rule that wins some of its requests by a more specific host
+    /// or path, although the first is narrower in a kind of condition that is compared later. Every
+    /// result is correct; rules with the same requests only by chance, such as two regexes, are not
+    /// found, and of more than 1 000 rules the first 1 000 are compared.
     #[must_use]
     pub fn narrower_losers(&self) -> Vec<NarrowerLoser> {
         let any_host = self.compared().any(|(_, rule)| !rule.hosts.is_empty());
@@ -75,7 +75,7 @@ impl Router {
         found.collect()
     }
 
-    /// Pairs of rules of which the other one took some requests before hosts were compared first,
+    /// Pairs of rules between which requests moved when hosts began to be compared before paths,
     /// with the same exceptions as for [`Router::narrower_losers`].
     #[must_use]
     pub fn reordered(&self) -> Vec<Reordered> {
@@ -237,8 +237,8 @@ impl Shared<'_> {
         }
     }
 
-    /// Rank of `rule` in the former order: path (exact, longer prefix, regex, none), host, number of
-    /// header conditions.
+    /// Rank of `rule` in the former order: path (exact, longer prefix, regex, none), host, number
+    /// of header conditions.
     fn former_rank(&self, rule: &Rule) -> (u32, u32, u32) {
         let specificity = |path: &PathPattern| match path.setting() {
             "path" => u32::MAX,

@@ -14,8 +14,8 @@ impl Router {
     /// order. Every pair is correct; some unreachable rules are not found, such as those covered
     /// only by several rules together.
     ///
-    /// `listeners` are the names of all listeners: a rule for each of them covers one that names none. Without
-    /// any it does not.
+    /// `listeners` are the names of all listeners: a rule that names each of them covers one that
+    /// names none, unless `listeners` is empty.
     #[must_use]
     pub fn unreachable(&self, listeners: &[&str]) -> Vec<(usize, usize)> {
         let regexes = self.regexes().iter().enumerate();
@@ -68,11 +68,11 @@ fn covers(wide: &Rule, narrow: &Rule, listeners: &[&str]) -> bool {
 }
 
 /// Returns true if `high` has precedence over `low` for every request that both match, given that
-/// it covers it.
+/// `high` covers `low`.
 ///
-/// At the same priority a condition that covers another has precedence only if it is the same one,
-/// so `high` must have every condition of `low`; then a path where `low` has none decides, or else
-/// the position.
+/// At the same priority a condition that covers another has precedence only if both are equal, so
+/// `high` must have every condition of `low`; then a path where `low` has none decides, or else the
+/// position.
 fn outranks(high_at: usize, high: &Rule, low_at: usize, low: &Rule) -> bool {
     if high.priority != low.priority {
         return high.priority > low.priority;

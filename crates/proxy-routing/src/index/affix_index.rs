@@ -24,8 +24,9 @@ enum Shared {
     End,
 }
 
-/// A set of texts. The longest one that is an affix of a given text is found in one pass; its parents are
-/// all shorter ones, because each affix of the longest is an affix of the given text, and vice versa.
+/// A set of texts. The longest one that is an affix of a given text is found in one pass; its
+/// parents are all shorter ones, because each affix of the longest is an affix of the given text,
+/// and vice versa.
 #[derive(Debug, Default)]
 pub(crate) struct AffixIndex {
     links: Vec<Link>,
@@ -78,7 +79,8 @@ impl AffixIndex {
         index
     }
 
-    /// Texts are in order of length, so a parent's `top` already includes its own parents.
+    /// Sets the parent and the best rank of each text. Texts are in order of length, so a parent's
+    /// `top` already includes its own parents.
     fn find_parents(&mut self, shared: Shared) {
         for at in 0..self.links.len() {
             let Some(link) = self.links.get(at) else {

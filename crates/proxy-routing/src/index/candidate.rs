@@ -5,8 +5,8 @@ use crate::rank::Rank;
 /// A rule with a host and a path that are known to match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
-    /// Its rank if all its header conditions hold, which is its best rank.
+    /// The rule's best rank: the rank if all header conditions hold.
     pub(crate) bound: Rank,
-    /// True without other conditions.
+    /// The rule has conditions only on host and path.
     pub(crate) bare: bool,
 }

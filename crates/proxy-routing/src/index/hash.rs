@@ -1,6 +1,6 @@
 //! An incremental hash: one pass over a text returns the hashes of all its prefixes.
 
-/// FNV-1a, 64 bits. Keys come from the configuration, so collisions cannot be provoked by clients.
+/// FNV-1a, 64 bits. Clients cannot provoke collisions, because keys are from the configuration.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hash(u64);
 

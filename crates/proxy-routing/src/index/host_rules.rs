@@ -18,7 +18,6 @@ pub(crate) struct HostRules {
     pub(crate) prefixes: PathIndex,
     pub(crate) regexes: Regexes,
     pub(crate) regex_buckets: Vec<Bucket>,
-    /// The bucket of each regex.
     bucket_of_regex: BTreeMap<usize, usize>,
     /// Rules without a path.
     pub(crate) any: Option<Bucket>,

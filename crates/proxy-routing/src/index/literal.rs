@@ -28,7 +28,7 @@ pub(super) struct Literal {
     pub(super) place: LiteralPosition,
 }
 
-/// The longest such text that is easily determined, if any.
+/// Finds the longest literal that is easily determined, if any.
 pub(super) fn literal_of(regex: &str) -> Option<Literal> {
     let hir = parse_regex(regex)?;
     let mut extractor = Extractor::new();

@@ -45,7 +45,7 @@ pub struct Readings {
     pub fault: Option<PathError>,
 }
 
-/// The steps by which a kind of server interprets a path.
+/// The steps in which a kind of server interprets a path.
 #[derive(Clone, Copy, Debug)]
 struct Reader {
     /// Decodes all escapes once, including separators; else only escapes of unreserved characters.

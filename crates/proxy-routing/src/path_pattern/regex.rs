@@ -13,11 +13,13 @@ pub(crate) const REGEX_NEST_LIMIT: u32 = 64;
 
 /// Maximum size of a regex's search cache on one thread, in bytes.
 const LARGE_CACHE_LIMIT: usize = 1 << 18;
-/// Cache limit of a regex after the first [`LARGE_CACHES`] of a configuration, which bounds the sum of all caches.
+/// Cache limit of a regex after the first [`LARGE_CACHES`] of a configuration, which bounds the sum
+/// of all caches.
 const SMALL_CACHE_LIMIT: usize = 1 << 13;
 const LARGE_CACHES: usize = 64;
 
-/// Maximum memory of all regexes of a configuration, compiled and with their search caches on one thread, in bytes.
+/// Maximum memory of all regexes of a configuration, compiled and with their search caches on one
+/// thread, in bytes.
 const MAX_BYTES: usize = 96 << 20;
 
 /// The memory that is left for further regexes of a configuration.
@@ -30,7 +32,7 @@ pub struct RegexBudget {
     is_spent: bool,
 }
 
-/// A compiled regex. A clone shares the automata and has a search cache of its own.
+/// A compiled regex. A clone shares the automata and has a separate search cache.
 #[derive(Clone, Debug)]
 pub(crate) struct PathRegex {
     text: Arc<str>,
@@ -74,8 +76,9 @@ impl RegexBudget {
 
 impl PathRegex {
     /// # Errors
-    /// [`PatternError::RegexSyntax`], [`PatternError::RegexTooLarge`], [`PatternError::RegexNotAscii`], or
-    /// [`PatternError::RegexesTooLarge`] without compiling once the budget is spent.
+    /// [`PatternError::RegexSyntax`], [`PatternError::RegexTooLarge`],
+    /// [`PatternError::RegexNotAscii`], or [`PatternError::RegexesTooLarge`] without compiling once
+    /// the budget is spent.
     pub(crate) fn compile(text: &str, budget: &mut RegexBudget) -> Result<Self, PatternError> {
         if budget.is_spent {
             return Err(PatternError::RegexesTooLarge(MAX_BYTES));
@@ -89,7 +92,7 @@ impl PathRegex {
             .utf8_empty(false)
             .nfa_size_limit(Some(REGEX_SIZE_LIMIT))
             .hybrid_cache_capacity(cache_limit)
-            // The backtracker has a cache of its own, too large beyond the first regexes.
+            // The backtracker has a separate cache, too large beyond the first regexes.
             .backtrack(cache_limit == LARGE_CACHE_LIMIT);
         let syntax = syntax::Config::new()
             .unicode(false)
@@ -109,7 +112,8 @@ impl PathRegex {
                 let Some(limit) = fault.size_limit() else {
                     return Err(PatternError::RegexSyntax(syntax_text(&fault)));
                 };
-                // The failed attempt took as much time and memory as the largest regex within the limit.
+                // The failed attempt took as much time and memory as the largest regex within the
+                // limit.
                 budget.spend(limit)?;
                 Err(PatternError::RegexTooLarge(limit))
             }

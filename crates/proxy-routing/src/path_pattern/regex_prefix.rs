@@ -33,7 +33,7 @@ pub fn regex_is_a_prefix(regex: &str) -> Option<String> {
     (*start.kind() == HirKind::Look(Look::Start) && fits && canonical).then(|| text.to_owned())
 }
 
-/// `(/.*)?$`, or `(/|$)` followed by anything.
+/// Returns true for `(/.*)?$`, and for `(/|$)` followed by anything.
 fn ends_segment(rest: &[Hir]) -> bool {
     let [ending, after @ ..] = rest else {
         return false;
@@ -58,7 +58,7 @@ fn ends_segment(rest: &[Hir]) -> bool {
     once_or_not && is_slash(slash) && is_anything(any) && is_end(after)
 }
 
-/// The rest of the path may be anything.
+/// Returns true if the rest of the path may be anything.
 fn is_open(rest: &[Hir]) -> bool {
     match rest {
         [] => true,
@@ -68,7 +68,8 @@ fn is_open(rest: &[Hir]) -> bool {
     }
 }
 
-/// `.*`, greedy or not: a canonical path has no line feed, which `.` does not match.
+/// Returns true for `.*`, greedy or not: a canonical path has no line feed, which `.` does not
+/// match.
 fn is_anything(parts: &[Hir]) -> bool {
     let [part] = parts else {
         return false;

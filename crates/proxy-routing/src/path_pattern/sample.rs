@@ -16,8 +16,8 @@ const CLASS_LETTERS: &[u8] = b"a1/Z_-.~0m";
 const MAX_CLASS_LETTERS: usize = 3;
 
 impl PathPattern {
-    /// Canonical paths that match a regex: a sample, without an order, at most `max`. Empty for an exact
-    /// path and a prefix, and for a regex that matches no canonical path of the sample.
+    /// Canonical paths that match a regex: a sample, without an order, at most `max`. Empty for an
+    /// exact path and a prefix, and for a regex that matches no canonical path of the sample.
     #[must_use]
     pub fn sample(&self, max: usize) -> Vec<String> {
         if self.text().is_some() {
@@ -70,7 +70,7 @@ fn texts(tree: &Hir) -> Vec<Vec<u8>> {
                 None => least.saturating_add(FURTHER_REPETITIONS),
             };
             let sub = texts(&repetition.sub);
-            // The greatest number of repetitions comes before those of further letters.
+            // The greatest number of repetitions precedes repetitions of further letters.
             let counts = [
                 (least, 1),
                 (most, 1),

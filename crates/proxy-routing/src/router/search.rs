@@ -47,7 +47,8 @@ impl<'a> Search<'a> {
         (self.best, self.work)
     }
 
-    /// Tries the rules of one host: exact paths, prefixes from the longest on, regexes, then rules without a path.
+    /// Tries the rules of one host: exact paths, prefixes from the longest on, regexes, then rules
+    /// without a path.
     fn try_host(&mut self, site: &HostRules) {
         let path = self.head.path;
         if let Some(link) = site.exact.texts.exact(path) {

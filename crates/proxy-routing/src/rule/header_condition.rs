@@ -32,8 +32,8 @@ impl HeaderCondition {
         Ok(Self { name, value: None })
     }
 
-    /// One line of the field `name` equals `value`, case included. White space around either is
-    /// ignored; a list such as `a, b` is one value.
+    /// A condition that holds if one line of the field `name` equals `value`, case included. White
+    /// space around either is ignored; a list such as `a, b` is one value.
     ///
     /// # Errors
     /// [`PatternError::HeaderName`] or [`PatternError::HeaderValue`].
