@@ -30,7 +30,7 @@ pub struct ClientShareLimit {
 )]
 type Lock<T> = std::sync::Mutex<T>;
 
-/// Counted units.
+/// Units that are counted for their clients.
 #[derive(Debug)]
 struct ClientCounts {
     clients: HashMap<ClientKey, u32, KeySeed>,
@@ -40,7 +40,8 @@ struct ClientCounts {
 /// One unit of a [`ClientShareLimit`], released on drop.
 #[derive(Debug)]
 pub struct ClientSharePermit {
-    /// `None` if it was taken while half of the units were free. Dropped before the unit is free again.
+    /// `None` if it was taken while half of the units were free. Dropped before the unit is free
+    /// again.
     #[expect(dead_code, reason = "held to be dropped")]
     counted: Option<Box<CountedUnit>>,
     unit: Permit,
@@ -53,8 +54,8 @@ struct CountedUnit {
 }
 
 impl ClientShareLimit {
-    /// An unused limit of `max` units. `seed` prevents clients from choosing addresses with colliding
-    /// hashes.
+    /// An unused limit of `max` units. `seed` prevents clients from choosing addresses with
+    /// colliding hashes.
     #[must_use]
     pub fn new(max: u32, seed: KeySeed) -> Self {
         Self {
@@ -69,8 +70,8 @@ impl ClientShareLimit {
     /// Takes one unit. Its client is read only while half of the units are held.
     ///
     /// # Errors
-    /// [`LimitReached`] at the maximum, or, with the held units for the maximum, if the client may have
-    /// none of the free ones.
+    /// [`LimitReached`] at the maximum, or, with the held units for the maximum, if the client may
+    /// have none of the free ones.
     #[inline]
     pub fn acquire(
         &self,
@@ -118,7 +119,7 @@ impl ClientShareLimit {
 }
 
 impl ClientSharePermit {
-    /// Returns true if it is a unit of `limit`.
+    /// Returns true if the permit is a unit of `limit`.
     #[must_use]
     pub fn is_of(&self, limit: &ClientShareLimit) -> bool {
         self.unit.is_of(&limit.limit)

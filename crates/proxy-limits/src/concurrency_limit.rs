@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 #[derive(Clone, Debug)]
 pub struct ConcurrencyLimit(Arc<Count>);
 
-// On a cache line of its own, because all workers write it.
+// On a separate cache line, because all workers write it.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Count {
@@ -109,7 +109,7 @@ impl ConcurrencyLimit {
 }
 
 impl Permit {
-    /// Returns true if it is a unit of `limit`.
+    /// Returns true if the permit is a unit of `limit`.
     #[must_use]
     pub fn is_of(&self, limit: &ConcurrencyLimit) -> bool {
         Arc::ptr_eq(&self.0, &limit.0)

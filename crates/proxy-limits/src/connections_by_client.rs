@@ -8,13 +8,13 @@ use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// Parts of the table, each under a lock of its own. A power of two.
+/// Number of parts of the table, each with its own lock. A power of two.
 const SHARDS: usize = 64;
 
 /// Connections of each client over all threads, up to a ceiling for each.
 ///
-/// The table holds the clients that have a connection and no other: it is as large as the number of
-/// open connections at most.
+/// Only clients with a connection have an entry, so the table is never larger than the number of
+/// open connections.
 #[derive(Debug)]
 pub struct ConnectionsByClient {
     max: AtomicU32,
@@ -51,7 +51,7 @@ impl ConnectionsByClient {
     /// Counts one more connection of `client`.
     ///
     /// # Errors
-    /// [`LimitReached`] when the client has as many as it may have.
+    /// [`LimitReached`] if the client has the maximum number of connections.
     pub fn acquire(self: &Arc<Self>, client: ClientKey) -> Result<ClientPermit, LimitReached> {
         self.enter(client)?;
         Ok(ClientPermit {
@@ -95,7 +95,7 @@ impl ConnectionsByClient {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Connections of the client that has the most.
+    /// Number of connections of the client with the most.
     pub fn greatest(&self) -> u32 {
         let greatest = |shard| lock(shard).values().copied().max();
         self.shards.iter().filter_map(greatest).max().unwrap_or(0)

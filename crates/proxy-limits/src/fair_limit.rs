@@ -9,18 +9,20 @@ use std::task::{Context, Poll, Waker};
 
 /// Limits the number of concurrent units over all threads, shared fairly among clients.
 ///
-/// At the maximum a unit is still granted to a client that would hold fewer than the client with the
-/// most: the newest unit of the latter is displaced, as in a full [`RequestQueue`](crate::RequestQueue).
-/// The holder of a displaced unit is woken through [`FairPermit::poll_displaced`].
+/// At the maximum a unit is still granted to a client that would hold fewer than the client with
+/// the most: the newest unit of the latter is displaced, as in a full
+/// [`RequestQueue`](crate::RequestQueue). The holder of a displaced unit is woken through
+/// [`FairPermit::poll_displaced`].
 ///
-/// Unlike [`ConcurrencyLimit`](crate::ConcurrencyLimit), it takes a lock and allocates for each unit.
+/// Unlike [`ConcurrencyLimit`](crate::ConcurrencyLimit), it takes a lock and allocates for each
+/// unit.
 #[derive(Clone, Debug)]
 pub struct FairLimit(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     max: u32,
-    /// Also counted outside of the lock, for readers.
+    /// A copy of the number of units held, for readers without the lock.
     held: AtomicU32,
     next_number: AtomicU64,
     clients: Lock<Clients>,
@@ -63,8 +65,8 @@ impl FairLimit {
         }))
     }
 
-    /// Takes one unit for `client`. At the maximum it displaces the newest unit of the client with the
-    /// most.
+    /// Takes one unit for `client`. At the maximum it displaces the newest unit of the client with
+    /// the most.
     ///
     /// # Errors
     /// [`LimitReached`] at the maximum, if no other client holds at least two units more.

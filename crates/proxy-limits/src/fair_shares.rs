@@ -38,7 +38,7 @@ pub struct Destination {
     pub upstream: u64,
 }
 
-/// The three holders that a request's place counts for.
+/// The three holders that a request's unit counts against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// The route and the upstream.
@@ -62,7 +62,7 @@ struct PartUse {
     clients: u32,
 }
 
-/// A limit and its use, for the question whether a claim may have one more unit.
+/// The use of a limit, to check whether a claim may have one more unit.
 #[derive(Clone, Copy, Debug)]
 pub struct ShareCheck<'a> {
     /// Units of each holder.
@@ -96,27 +96,30 @@ pub const fn fair_share(free: u32) -> u32 {
     if share < FLOOR { FLOOR } else { share }
 }
 
-/// Average units of each client from which on the clients of a route or an upstream count as greedy.
+/// Average units of each client from which on the clients of a route or an upstream count as
+/// greedy.
 const GREEDY_UNITS: u32 = 2;
 
 /// Units of each holder that were taken while a limit was short.
 ///
-/// The first half of a limit of `C` units is given to the first requests and counted for no holder, so
-/// that a limit with room costs one comparison. The `F = C / 2` units above are given by [`fair_share`]: a
-/// single holder gets at most `C / 2 + 8/9 × C / 2` of all units and leaves `C / 18`, 55 of
-/// 1 000; with limits of at most 32 units it gets all. A unit that was taken in the first half stays
-/// uncounted until it is released.
+/// The first half of a limit of `C` units is given to the first requests and counted for no holder,
+/// so that a limit with room costs one comparison. The `F = C / 2` units above are given by
+/// [`fair_share`]: a single holder gets at most `C / 2 + 8/9 × C / 2` of all units and leaves `C /
+/// 18`, 55 of 1 000; with limits of at most 32 units it gets all. A unit that was taken in the
+/// first half stays uncounted until it is released.
 ///
 /// Each request has three holders, its route, its upstream and its client, and needs room in the
 /// shares of all three. One client that uses up its own share uses up its route's at the same time.
 /// So a route or an upstream without a free share still admits clients with few units of it: a
 /// client may have `k` units if `k` for each client of the route are fewer than the free ones. With
 /// 55 of 1 000 units free after one greedy client, a second client gets 18. A route that is filled
-/// by 55 clients or more, each with few units, admits none: its target hangs. Where the clients have
-/// two units or more on average, they are greedy, and the route admits one unit for each client that
-/// has none of it, up to twice the share: 26 such clients, which leave 29 of 1 000 units free.
+/// by 55 clients or more, each with few units, admits none: its target hangs. Where the clients
+/// have two units or more on average, they are greedy, and the route admits one unit for each
+/// client that has none of it, up to twice the share: 26 such clients, which leave 29 of 1 000
+/// units free.
 ///
-/// The tables have at most five entries for each counted unit, and are empty while the limit has room.
+/// The tables have at most five entries for each counted unit, and are empty while the limit has
+/// room.
 #[derive(Debug)]
 pub struct FairShares {
     parts: HashMap<Part, PartUse, KeySeed>,
@@ -216,7 +219,7 @@ impl FairShares {
 }
 
 impl PartUse {
-    /// Returns true if its share is not used up.
+    /// Returns true if the holder's share is not used up.
     const fn has_room(self, free: u32) -> bool {
         self.units < fair_share(free)
     }
@@ -232,7 +235,7 @@ impl PartUse {
                 && self.units < fair_share(free).saturating_mul(2)
     }
 
-    /// Returns true if its clients hold many units each: they, and not its target, use up its share.
+    /// Returns true if the clients hold many units each: they use up the share, not a slow target.
     const fn has_greedy_clients(self) -> bool {
         self.clients.saturating_mul(GREEDY_UNITS) <= self.units
     }

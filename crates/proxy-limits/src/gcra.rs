@@ -36,10 +36,10 @@ impl RateDecision {
 
 /// A rate limit, ready for use: every bucket under it is one word.
 ///
-/// A bucket's word is its *theoretical arrival time*: the point at which the bucket is full again, in
-/// units of which `step` pass in a nanosecond and a request costs `cost`. The rate is the fraction
-/// `step / cost` itself, so nothing is rounded and nothing drifts. The line of units wraps, and only
-/// differences have a meaning: the word of a bucket without use must be settled at least every
+/// A bucket's word is its *theoretical arrival time*: the point at which the bucket is full again.
+/// In its unit, `step` pass in a nanosecond and a request costs `cost`. The rate is the fraction
+/// `step / cost` itself, so nothing is rounded and nothing drifts. The line of units wraps, and
+/// only differences have a meaning: the word of a bucket without use must be settled at least every
 /// [`Gcra::settle_within`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gcra {
@@ -72,7 +72,7 @@ impl Gcra {
         })
     }
 
-    /// Longest time that a word may stay untouched.
+    /// Maximum time that a word may stay untouched.
     pub(crate) fn settle_within(&self) -> Duration {
         Duration::from_nanos(PAST / self.step)
     }
@@ -132,7 +132,7 @@ impl Gcra {
         }
     }
 
-    /// Units by which the bucket of `word` falls short of full.
+    /// Units missing in the bucket of `word`.
     #[inline]
     pub(crate) fn used(word: u64, now: u64) -> u64 {
         let ahead = word.wrapping_sub(now);

@@ -37,8 +37,8 @@ pub struct KeyedBuckets {
 }
 
 impl KeyedBuckets {
-    /// Memory of the table for each key of its capacity, in bytes: room for two, that sets of 16 keys
-    /// seldom fill up before the whole does.
+    /// Memory of the table for each key of its capacity, in bytes: room for two keys, so that sets
+    /// of 16 keys rarely fill up before the whole table.
     pub const BYTES_PER_KEY: usize = 2 * size_of::<Set>() / WAYS;
 
     /// An empty table for `capacity` keys, at least one, hashed under `seed`.
@@ -66,8 +66,8 @@ impl KeyedBuckets {
         })
     }
 
-    /// Takes one token from the bucket of `key` at `now_ns`, if there is one. A key that is not known has
-    /// a full bucket.
+    /// Takes one token from the bucket of `key` at `now_ns`, if there is one. A key that is not
+    /// known has a full bucket.
     #[inline]
     pub fn admit(&self, key: &RateKey<'_>, now_ns: u64) -> RateDecision {
         let hash = Set::key_from_hash(self.seed.hash(key));
@@ -78,7 +78,8 @@ impl KeyedBuckets {
         self.limit.admit(word, now_ns)
     }
 
-    /// Gives a token back to the bucket of `key` at `now_ns`. A key that was dropped meanwhile has a full bucket.
+    /// Gives a token back to the bucket of `key` at `now_ns`. A key that was dropped meanwhile has
+    /// a full bucket.
     pub fn give_back(&self, key: &RateKey<'_>, now_ns: u64) {
         let hash = Set::key_from_hash(self.seed.hash(key));
         if let Some(word) = self.set_of(hash).find(hash) {
@@ -115,7 +116,7 @@ impl KeyedBuckets {
         }
     }
 
-    /// Longest time after which a bucket without use is still known to be full.
+    /// Maximum time after which an unused bucket is still known to be full.
     pub fn settle_within(&self) -> Duration {
         self.limit.settle_within()
     }
@@ -137,7 +138,7 @@ impl KeyedBuckets {
         let now = self.limit.full(now_ns);
         let until_full = |word: u64| word.wrapping_sub(now).cast_signed();
         let reserved = self.reserve();
-        // A count of its own for each insertion: marks of threads seldom meet.
+        // Each insertion has its own count, so that threads rarely use the same mark.
         let [mark, ..] = self.hand.fetch_add(1, Ordering::Relaxed).to_le_bytes();
         let inserted = set.insert(hash, now, mark, reserved, until_full);
         let (reserved, dropped) = (usize::from(reserved), inserted.dropped);
@@ -146,7 +147,7 @@ impl KeyedBuckets {
         let change = usize::from(inserted.new).wrapping_sub(dropped + reserved);
         self.keys.fetch_add(change, Ordering::Relaxed);
         if reserved == 0 && inserted.new && dropped == 0 {
-            // Its set had no key to take the slot of: one of another set has to go.
+            // The set had no key to replace: a key of another set is dropped instead.
             self.drop_elsewhere(set, until_full);
         }
         inserted.word

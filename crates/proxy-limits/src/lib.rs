@@ -1,7 +1,8 @@
 //! Rate limits, concurrency limits, queues and memory limits.
 //!
-//! This crate reads no clock, allocates for a request only if its body is buffered, and is independent of HTTP. Callers
-//! pass `now`, in nanoseconds since a common origin; every decision is a value.
+//! This crate reads no clock, allocates for a request only if its body is buffered, and is
+//! independent of HTTP. Callers pass `now`, in nanoseconds since a common origin; every decision is
+//! a value.
 
 mod client_key;
 mod client_share_limit;

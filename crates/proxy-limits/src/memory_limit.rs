@@ -25,13 +25,13 @@ pub struct MemoryLimitSettings {
 /// memory, read by all workers.
 ///
 /// Above the limit load is shed; it is accepted again below 90 % of the limit, which prevents
-/// oscillation. Bodies that are buffered have the room that the rest of the process leaves below 85 %,
-/// so that they alone never cause load to be shed.
+/// oscillation. Bodies that are buffered have the room that the rest of the process leaves below 85
+/// %, so that they alone never cause load to be shed.
 #[derive(Debug, Default)]
 pub struct MemoryLimit {
     /// 0 is without limit.
     max_bytes: AtomicU64,
-    /// True if the limit is the one in percent.
+    /// The active limit is the one in percent.
     is_by_percent: AtomicBool,
     shedding: AtomicBool,
     used_bytes: AtomicU64,
@@ -39,9 +39,9 @@ pub struct MemoryLimit {
     responses: Arc<ResponseMemory>,
     /// Memory of bodies, including freed memory that the allocator retains.
     resident_body_bytes: AtomicU64,
-    /// Memory that connections accepted since the reading before the last are about to use.
+    /// Memory that will soon be used by connections accepted since the reading before the last.
     expected_bytes: AtomicU64,
-    /// The part of it for connections accepted since the last reading.
+    /// The part of `expected_bytes` for connections accepted since the last reading.
     newly_expected_bytes: AtomicU64,
     /// Held while a reading is turned into the maximum of bodies.
     is_reading: AtomicBool,
@@ -55,7 +55,7 @@ const EXPECTED_PER_CONNECTION: u64 = 40 << 10;
 pub enum MemoryChange {
     /// Nothing.
     Unchanged,
-    /// The limit was exceeded: new connections are refused from now on, and queues flushed.
+    /// The limit was exceeded: new connections are refused, and queues flushed.
     SheddingBegan {
         /// Resident memory in bytes.
         used_bytes: u64,
@@ -101,8 +101,8 @@ impl MemoryLimit {
         self.is_by_percent.load(Ordering::Relaxed)
     }
 
-    /// Reads the resident memory by `resident_bytes` whenever bodies have grown by a mebibyte as well, and
-    /// sets their maximum by it.
+    /// Also reads the resident memory with `resident_bytes` whenever bodies have grown by a
+    /// mebibyte, and adapts the maximum of bodies.
     pub fn read_on_growth(self: &Arc<Self>, resident_bytes: fn() -> Option<u64>) {
         let limit = Arc::downgrade(self);
         self.bodies.on_growth(move || {
@@ -149,11 +149,11 @@ impl MemoryLimit {
         MemoryChange::Unchanged
     }
 
-    /// Sets the maximum of buffered bodies. Memory that the allocator kept from earlier bodies serves later
-    /// ones, until the resident memory falls.
+    /// Sets the maximum of buffered bodies. Memory that the allocator kept from earlier bodies
+    /// serves later ones, until the resident memory falls.
     fn make_room_for_bodies(&self, used_bytes: u64) {
         if self.is_reading.swap(true, Ordering::Acquire) {
-            // Another thread does so with a reading as fresh.
+            // Another thread already uses an equally recent reading.
             return;
         }
         let before = self.used_bytes.swap(used_bytes, Ordering::Relaxed);
@@ -179,7 +179,8 @@ impl MemoryLimit {
         &self.bodies
     }
 
-    /// Memory for a response of `bytes` that the program makes for `client`; `None` if there is none for it.
+    /// Memory for a response of `bytes` that the program makes for `client`; `None` if its share or
+    /// the memory is used up.
     pub fn reserve_response(&self, client: ClientKey, bytes: u64) -> Option<ResponseReservation> {
         if self.is_shedding() {
             return None;

@@ -27,8 +27,8 @@ const RESERVED_REQUESTS: u32 = 1_024;
 pub struct Queued {
     /// Identifies the request in its queue.
     pub ticket: Ticket,
-    /// A request displaced by it: the newest one of the client with the most waiting requests, for the
-    /// destination with the most. It is no longer queued.
+    /// A request displaced by it: the newest one of the client with the most waiting requests, for
+    /// the destination with the most. It is no longer queued.
     pub displaced: Option<Ticket>,
 }
 
@@ -40,20 +40,21 @@ pub struct QueueFull {
     pub max_requests: u32,
 }
 
-/// Waiting requests: destinations in rotation, the clients of each destination in rotation, and each
-/// client's requests in order of arrival. One client with a thousand requests delays another one by one
-/// request, not by a thousand, and so does one route.
+/// Waiting requests: destinations in rotation, the clients of each destination in rotation, and
+/// each client's requests in order of arrival. One client with a thousand requests delays another
+/// one by one request, not by a thousand, and so does one route.
 ///
 /// A plain data structure for one thread: the caller keeps a waker for each [`Ticket`], calls
 /// [`Self::pop`] when a slot is free, [`Self::pop_expired`] when time has passed, and
-/// [`Self::remove`] when a client disconnects. All of them are without allocation up to 1 024 requests and
-/// take constant time, with two exceptions: a [`Self::push`] to a full queue visits every client, and a
-/// [`Self::pop`] passes over destinations and clients that have used up their shares.
+/// [`Self::remove`] when a client disconnects. All of them are without allocation up to 1 024
+/// requests and take constant time, with two exceptions: a [`Self::push`] to a full queue visits
+/// every client, and a [`Self::pop`] passes over destinations and clients that have used up their
+/// shares.
 #[derive(Debug)]
 pub struct RequestQueue {
     settings: RequestQueueSettings,
     slots: Slots,
-    // In order of arrival, and so of deadlines.
+    // In order of arrival, which is also the order of deadlines.
     arrivals: List,
     // The requests of each client for each destination.
     clients: HashMap<Claim, List, KeySeed>,
@@ -71,8 +72,8 @@ struct Waiters {
 }
 
 impl RequestQueue {
-    /// An empty queue, with memory for its maximum length, at most for 1 024 requests. `seed` prevents
-    /// clients from choosing addresses with colliding hashes.
+    /// An empty queue, with memory for its maximum length, at most for 1 024 requests. `seed`
+    /// prevents clients from choosing addresses with colliding hashes.
     #[must_use]
     pub fn new(settings: RequestQueueSettings, seed: KeySeed) -> Self {
         let capacity = settings.max_requests.min(RESERVED_REQUESTS) as usize;
@@ -100,7 +101,8 @@ impl RequestQueue {
     /// Queues a request at `now_ns`.
     ///
     /// # Errors
-    /// [`QueueFull`] when the queue is full and [`Self::push_in_place`] finds no request to displace.
+    /// [`QueueFull`] when the queue is full and [`Self::push_in_place`] finds no request to
+    /// displace.
     pub fn push(&mut self, claim: Claim, now_ns: u64) -> Result<Queued, QueueFull> {
         if self.len() < self.settings.max_requests as usize {
             let ticket = self.insert(claim, now_ns);
@@ -112,12 +114,12 @@ impl RequestQueue {
         self.push_in_place(claim, now_ns)
     }
 
-    /// Queues a request at `now_ns` in the place of another, however long the queue is: for a bound that
-    /// several queues share.
+    /// Queues a request at `now_ns` in the place of another, however long the queue is: for a bound
+    /// that several queues share.
     ///
     /// # Errors
-    /// [`QueueFull`] when no other destination, and no other client of the same one, has at least two
-    /// more waiting.
+    /// [`QueueFull`] when no other destination, and no other client of the same one, has at least
+    /// two more waiting.
     pub fn push_in_place(&mut self, claim: Claim, now_ns: u64) -> Result<Queued, QueueFull> {
         let max_requests = self.settings.max_requests;
         let displaced = self.displace(claim).ok_or(QueueFull { max_requests })?;
@@ -149,8 +151,8 @@ impl RequestQueue {
         ticket
     }
 
-    /// The next request in rotation that all `checks` admit: the oldest of the client that has waited longest
-    /// for its turn. It is no longer queued.
+    /// The next request in rotation that all `checks` admit: the oldest of the client that has
+    /// waited longest for its turn. It is no longer queued.
     pub fn pop(&mut self, checks: &[ShareCheck<'_>]) -> Option<(Ticket, Claim)> {
         let (slot, claim) = self.next(checks)?;
         let ticket = self.slots.ticket(slot)?;
@@ -255,9 +257,9 @@ impl RequestQueue {
         self.slots.free(slot);
     }
 
-    /// Makes room for a request: takes out the newest one of the client with the most for the destination
-    /// with the most, if that destination has more than the request's own will have. Else the clients of
-    /// its own destination are compared in the same way.
+    /// Makes room for a request: removes the newest request of the client with the most for the
+    /// destination with the most, if that destination has more than the request's own will have.
+    /// Otherwise the clients of the request's own destination are compared alike.
     fn displace(&mut self, claim: Claim) -> Option<Ticket> {
         let own = self.destinations.get(&claim.destination);
         let will_have = own.map_or(0, |waiters| waiters.length) + 1;

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const MIN_RETRIES_PER_SECOND: u64 = 3;
 
 /// Maximum retries of one upstream, over all threads: at most a share of its requests, and
-/// [`MIN_RETRIES_PER_SECOND`] regardless. Without it, retries multiply the load of an upstream that fails
-/// because of load.
+/// [`MIN_RETRIES_PER_SECOND`] regardless. Without it, retries multiply the load of an upstream that
+/// fails because of load.
 ///
 /// The earned budget is halved every second, so that a quiet hour accumulates nothing. Times are
 /// nanoseconds since an origin that all callers share.
 #[derive(Debug, Default)]
 pub struct RetryBudget {
-    // The second that it was last touched in, and the requests that count, in hundredths.
+    // The second of the last access, and the requests that count, in hundredths.
     balance: AtomicU64,
-    // The second of the last retry beyond the share, and how many there were in it.
+    // The second of the last retry beyond the share, and the number of such retries in it.
     beyond: AtomicU64,
 }
 

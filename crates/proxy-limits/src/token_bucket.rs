@@ -41,13 +41,15 @@ impl TokenBucket {
         self.limit.peek(&self.word, now_ns)
     }
 
-    /// To be called regularly for a bucket that may be unused: see [`Self::settle_within`].
+    /// Keeps an unused bucket's word from wrapping. Must be called regularly: see
+    /// [`Self::settle_within`].
     pub fn settle(&self, now_ns: u64) {
         self.limit.settle(&self.word, now_ns);
     }
 
-    /// Longest time without [`Self::admit`] or [`Self::settle`] after which the bucket is still known to be
-    /// full: 15 minutes at 9 999 999 requests a second, more than 10 days at 10 007, centuries at 10 000.
+    /// Longest time without [`Self::admit`] or [`Self::settle`] after which the bucket is still
+    /// known to be full: 15 minutes at 9 999 999 requests a second, more than 10 days at 10 007,
+    /// centuries at 10 000.
     pub fn settle_within(&self) -> Duration {
         self.limit.settle_within()
     }

@@ -31,9 +31,9 @@ pub(super) struct Set {
 pub(super) struct Inserted<'s> {
     /// The word of its bucket.
     pub(super) word: &'s AtomicU64,
-    /// True if it is new, rather than inserted by another thread meanwhile.
+    /// Inserted by this call, not by another thread meanwhile.
     pub(super) new: bool,
-    /// Number of keys replaced by it.
+    /// Number of keys that the insertion replaced.
     pub(super) dropped: usize,
 }
 
@@ -141,8 +141,8 @@ impl Set {
         })
     }
 
-    /// Withdraws every other announcement of `key`. Returns false, with this one withdrawn, if `key` was confirmed
-    /// meanwhile.
+    /// Withdraws every other announcement of `key`. Returns false, with this one withdrawn, if
+    /// `key` was confirmed meanwhile.
     fn withdraw_others(&self, key: u64, own: &Announcement<'_>) -> bool {
         for slot in self.slots() {
             let held = slot.key.load(Ordering::SeqCst);

@@ -5,16 +5,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
-/// Bytes by which bodies grow between two readings of the process's memory: several workers can receive more
-/// than a tenth of a small limit between two readings by time.
+/// Growth of bodies between two readings of the process's memory, in bytes: in the time between two
+/// regular readings, several workers can receive more than a tenth of a small limit.
 const BYTES_PER_READING: u64 = 1 << 20;
 
 /// Memory of the bodies that are buffered, over all workers, with a maximum that follows the memory
 /// limit.
 ///
-/// A body that grows beyond the maximum evicts larger ones, the largest first; it is refused if none is
-/// larger. All other bodies pause until the evicted ones are dropped. A body that has been read is not evicted any
-/// more, and counts until it is dropped.
+/// A body that grows beyond the maximum evicts larger ones, the largest first; it is refused if
+/// none is larger. All other bodies pause until the evicted ones are dropped. A body that has been
+/// read is not evicted any more, and counts until it is dropped.
 #[derive(Debug)]
 pub struct BodyMemory {
     bodies: Locked,
@@ -57,7 +57,7 @@ struct Bodies {
     /// Bytes of all bodies except evicted ones.
     held_bytes: u64,
     evicted_bytes: u64,
-    /// Maximum of both together since the last reading.
+    /// Maximum of `held_bytes` and `evicted_bytes` together since the last reading.
     peak_bytes: u64,
     /// Growth of bodies since the reader was called.
     unread_bytes: u64,
@@ -72,7 +72,7 @@ struct Entry {
     is_evicted: Arc<AtomicBool>,
     /// The task that reads the body.
     waker: Option<Waker>,
-    /// True if the task waits until evicted bodies are dropped.
+    /// The task waits until evicted bodies are dropped.
     is_paused: bool,
 }
 
@@ -100,14 +100,16 @@ impl BodyMemory {
         self.bodies().held_bytes
     }
 
-    /// The greatest [`Self::held_bytes`] since the last call, with bodies that were evicted meanwhile.
+    /// The maximum of [`Self::held_bytes`] since the last call, with bodies that were evicted
+    /// meanwhile.
     pub fn take_peak_bytes(&self) -> u64 {
         let mut bodies = self.bodies();
         let now = bodies.held_bytes + bodies.evicted_bytes;
         std::mem::replace(&mut bodies.peak_bytes, now)
     }
 
-    /// Calls `read` whenever bodies have grown by [`BYTES_PER_READING`]. Only the first call has an effect.
+    /// Calls `read` whenever bodies have grown by [`BYTES_PER_READING`]. Only the first call has an
+    /// effect.
     pub(crate) fn on_growth(&self, read: impl Fn() + Send + Sync + 'static) {
         self.reader.get_or_init(|| Reader(Box::new(read)));
     }
@@ -212,7 +214,8 @@ impl BodyReservation {
     pub fn grow(&self, bytes: u64, waker: Option<&Waker>) -> Result<(), BodyMemoryFull> {
         let mut evicted = Vec::new();
         let mut bodies = self.memory.bodies();
-        // Read under the lock: an evicted body that grew would be counted as held, and released as evicted.
+        // Read under the lock: an evicted body that grew would be counted as held, and released as
+        // evicted.
         if self.is_evicted() {
             return Err(BodyMemoryFull);
         }
@@ -225,8 +228,8 @@ impl BodyReservation {
         grown
     }
 
-    /// Ready when the body may be read on: not while evicted bodies use the memory that was promised
-    /// for larger reservations.
+    /// Ready when the body may be read on: not while evicted bodies use the memory that was
+    /// promised for larger reservations.
     #[inline]
     pub fn poll_room(&self, waker: &Waker) -> Poll<()> {
         if self.memory.evicted_bytes.load(Ordering::Relaxed) == 0 {

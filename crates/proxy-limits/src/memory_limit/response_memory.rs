@@ -5,12 +5,12 @@ use crate::client_key::ClientKey;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// Most memory of one client, in bytes: a client that reads nothing could otherwise hold it for as many streams as
-/// it opens.
+/// Maximum memory of one client, in bytes. Without it, a client that reads nothing could hold
+/// memory for an unlimited number of streams.
 const MAX_CLIENT_BYTES: u64 = 128 << 20;
 
-/// Memory of responses by client, over all workers. It counts in the [`BodyMemory`], of which all responses together
-/// use half at most and one client a quarter; no body is evicted for a response.
+/// Memory of responses by client, over all workers. It counts in the [`BodyMemory`]. All responses
+/// together use at most half of it, and one client a quarter; no body is evicted for a response.
 #[derive(Debug, Default)]
 pub(super) struct ResponseMemory {
     held: Locked,
@@ -39,8 +39,8 @@ pub struct ResponseReservation {
 }
 
 impl ResponseMemory {
-    /// Memory for a response of `bytes` to `client`; `None` if it would exceed the share of the client or of all
-    /// responses, or if `bodies` leave no room.
+    /// Memory for a response of `bytes` to `client`; `None` if it would exceed the share of the
+    /// client or of all responses, or if `bodies` leave no room.
     pub(super) fn reserve(
         self: &Arc<Self>,
         bodies: &Arc<BodyMemory>,

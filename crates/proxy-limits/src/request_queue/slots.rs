@@ -42,9 +42,9 @@ struct Slot {
 /// Reason why a slot leaves a rotation.
 #[derive(Clone, Copy)]
 pub(super) enum SlotRemoval {
-    /// It was served: its successor moves to the end.
+    /// The request was served: its successor moves to the end.
     Used,
-    /// It was not: its successor keeps the place.
+    /// The request was not served: its successor keeps the place.
     Kept,
 }
 

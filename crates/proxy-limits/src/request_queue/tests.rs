@@ -80,7 +80,7 @@ fn a_full_queue_refuses_its_greatest_client_to_make_room() {
     assert_eq!(queue.push(claim(1), 0), Err(full));
     let queued = queue.push(claim(2), 0).unwrap();
     assert_eq!(queued.displaced, Some(newest));
-    // Two and one: a second of the other would only turn it round.
+    // The clients have two and one: a second request of client 2 would only reverse that.
     assert_eq!(queue.push(claim(2), 0), Err(full));
     assert_eq!(queue.len(), 3);
     assert!(!queue.remove(newest));
@@ -152,7 +152,7 @@ fn a_queue_in_use_allocates_nothing() {
         while queue.pop_expired(u64::from(round)).is_some() {}
     }
 
-    // The table's count excludes slots that it has yet to reclaim.
+    // The reported capacity excludes slots that the table has yet to reclaim.
     let after = memory(&queue);
     assert!(after.0 <= before.0 && after.1 == before.1, "{after:?}");
 }
@@ -177,7 +177,8 @@ fn routes_and_clients_with_their_share_are_passed_over_and_keep_their_turn() {
     };
     let other = |route, client| elsewhere(route, 2, client);
     let mut shares = FairShares::new(SEED);
-    // The maximum share of a holder with one free place, or two: of a route by many clients, and of one client.
+    // The maximum share of a holder with one free place, or two: of a route by many clients, and of
+    // one client.
     for number in 0..16 {
         shares.enter(to(1, 10 + number));
         shares.enter(elsewhere(9, 9, 1));
@@ -209,15 +210,15 @@ fn a_full_queue_refuses_its_greatest_route_to_make_room() {
     let queued = queue.push(to(2, 9), 0).unwrap();
     assert!(queued.displaced.is_some());
     assert_eq!(queue.len(), 4);
-    // Two and two: only the clients of the route are compared, of which one has both.
+    // The routes have two requests each, so only the clients of the route are compared.
     let queued_last = queued.ticket;
     let queued = queue.push(to(2, 8), 0).unwrap();
     assert_eq!(queued.displaced, Some(queued_last));
     assert!(queue.push(to(2, 7), 0).is_err());
 }
 
-/// The same queue, written plainly: a list of routes in turn, each with a list of clients in turn, each
-/// with its list of requests.
+/// A simple implementation of the same queue: a list of routes in turn, each with a list of clients
+/// in turn, each with its list of requests.
 #[derive(Default)]
 struct Plain(VecDeque<(u64, Clients)>);
 
