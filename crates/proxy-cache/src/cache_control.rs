@@ -3,7 +3,7 @@
 use http::HeaderMap;
 use http::header::{CACHE_CONTROL, PRAGMA};
 
-/// Longest time that a directive states, in seconds: larger ones count as this. [RFC 9111 §1.2.2]
+/// Maximum of a directive in seconds; larger values are reduced to it. [RFC 9111 §1.2.2]
 const MAX_SECONDS: u32 = 1 << 31;
 
 /// Directives of a request.
@@ -33,7 +33,8 @@ pub struct ResponseDirectives {
     pub no_cache: bool,
     /// True for `private`, with or without field names.
     pub private: bool,
-    /// True if `no-cache` or `private` names `Set-Cookie`: the response may be stored without that field.
+    /// True if `no-cache` or `private` names `Set-Cookie`: the response may be stored without that
+    /// field.
     pub excepts_cookies: bool,
     /// True for `public`.
     pub public: bool,
@@ -86,7 +87,7 @@ impl RequestDirectives {
 }
 
 impl ResponseDirectives {
-    /// Reads the fields of a response. Of a directive that is there twice, the stricter one counts.
+    /// Reads the fields of a response. If a directive occurs twice, the stricter value counts.
     #[must_use]
     pub fn read(headers: &HeaderMap) -> Self {
         let mut read = Self::default();
@@ -129,23 +130,23 @@ fn names_cookies(value: Option<&str>) -> bool {
     value.is_some_and(|names| names.trim().eq_ignore_ascii_case("set-cookie"))
 }
 
-/// Keeps the smaller one.
+/// Replaces `known` by `other` if that is smaller.
 fn least(known: &mut Option<u32>, other: u32) {
     *known = Some(known.map_or(other, |known| known.min(other)));
 }
 
-/// A number of seconds, bounded; `None` for anything else.
+/// Parses a number of seconds, reduced to [`MAX_SECONDS`]; `None` for anything else.
 fn seconds(value: Option<&str>) -> Option<u32> {
     let digits = value?.trim();
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More digits than a number has are a larger number.
+    // All digits, so parsing fails only by overflow.
     Some(digits.parse().unwrap_or(MAX_SECONDS).min(MAX_SECONDS))
 }
 
-/// Calls `take` with the name, in lower case, and the value of each directive. Returns whether every field could be
-/// read.
+/// Calls `take` with the name, in lower case, and the value of each directive. Returns true if
+/// every field was readable.
 fn each(headers: &HeaderMap, mut take: impl FnMut(&str, Option<&str>)) -> bool {
     let mut is_readable = true;
     for field in headers.get_all(CACHE_CONTROL) {

@@ -5,8 +5,8 @@ use http::HeaderMap;
 
 /// The key of stored responses: a URL, and all else that the response depends on by configuration.
 ///
-/// The URL is the client's, with the host in lower case. Its path is one that every server reads the same: requests
-/// with other values are not looked up.
+/// The URL is the client's, with the host in lower case. Every server reads its path the same:
+/// other requests are not looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     pub(crate) url: Box<str>,
@@ -34,8 +34,9 @@ impl KeyTarget<'_> {
         !self.host.is_empty() && self.host.bytes().all(is_of_host) && self.path.starts_with('/')
     }
 
-    /// The URL, without the query parameters called `ignored`. A parameter with `;` or `?` in it stays: some upstreams
-    /// read several parameters there, and a client could hide a further one behind an ignored name.
+    /// The URL without the query parameters called `ignored`. A parameter that contains `;` or `?`
+    /// stays: some upstreams read several parameters there, and a client could hide a further one
+    /// behind an ignored name.
     #[must_use]
     pub fn url(&self, ignored: &[String]) -> String {
         let Self {
@@ -75,8 +76,9 @@ fn is_ignored(pair: &str, ignored: &[String]) -> bool {
 }
 
 impl CacheKey {
-    /// The key of a request for `target` with the fields `request`. `route` identifies the route with the settings that
-    /// responses depend on; `claims` are values of trusted proxies that the upstream gets.
+    /// The key of a request for `target` with the fields `request`. `route` identifies the route
+    /// and the settings that responses depend on; `claims` are values of trusted proxies that the
+    /// upstream gets.
     #[must_use]
     pub fn new(
         target: KeyTarget<'_>,
@@ -91,7 +93,7 @@ impl CacheKey {
             for value in request.get_all(name) {
                 push_part(&mut selector, value.as_bytes());
             }
-            // The end of the values of this name.
+            // Ends the values of this name.
             selector.push(0);
         }
         Self {

@@ -10,9 +10,9 @@ pub struct CacheStatus {
     pub is_hit: bool,
     /// Why the request went upstream: a word of RFC 9211.
     pub forwarded: Option<&'static str>,
-    /// The status that came back for it, where it differs from the response's.
+    /// Status of the upstream's response, if it differs from the client's.
     pub forwarded_status: Option<u16>,
-    /// Seconds until the stored response is stale; negative once it is.
+    /// Seconds until the stored response is stale; negative if it already is.
     pub rest: Option<i64>,
     /// True if the response is being stored.
     pub is_stored: bool,

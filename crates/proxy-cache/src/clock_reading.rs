@@ -7,13 +7,14 @@ use std::time::Duration;
 pub struct ClockReading {
     /// The time of day, since 1970. An administrator or NTP may set it, in either direction.
     pub unix: Duration,
-    /// The monotonic clock, which all threads of the process share. It stops while the host is suspended.
+    /// The monotonic clock, which all threads of the process share. It stops while the host is
+    /// suspended.
     pub monotonic: Duration,
 }
 
 impl ClockReading {
-    /// Whole seconds since `earlier`, by the clock that went further. Nothing becomes younger when the time of day is
-    /// set back, and nothing stays fresh while the host is suspended.
+    /// Whole seconds since `earlier`, by the clock that went further. Nothing becomes younger when
+    /// the time of day is set back, and nothing stays fresh while the host is suspended.
     #[must_use]
     pub fn seconds_since(self, earlier: Self) -> u32 {
         let by_time_of_day = self.unix.saturating_sub(earlier.unix);

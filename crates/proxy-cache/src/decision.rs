@@ -1,4 +1,4 @@
-//! Whether a request is answered from the store.
+//! The decision whether a request is answered from the store.
 
 use crate::cache_control::RequestDirectives;
 use crate::clock_reading::ClockReading;
@@ -7,9 +7,9 @@ use crate::store::results::Found;
 use http::header::{CONNECTION, IF_MATCH, IF_UNMODIFIED_SINCE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, Method};
 
-/// Fields by which some upstreams take another method, host or path than the request's own. The key does not have
-/// them, so a response to such a request is never stored. `X-Forwarded-*` is not among them: an untrusted peer's are
-/// removed, a trusted one's are part of the key.
+/// Fields by which some upstreams override method, host or path. They are not part of the key, so
+/// the response to a request with one is never stored. `X-Forwarded-*` is not listed: from an
+/// untrusted peer the proxy removes it, from a trusted one it is part of the key.
 const OVERRIDE_FIELDS: &[&str] = &[
     "x-host",
     "x-http-host-override",
@@ -38,7 +38,8 @@ pub struct CacheRequest<'r> {
     pub is_plain_target: bool,
 }
 
-/// The reason why the store is not used for a request, neither to answer it nor to keep its response.
+/// The reason why the store is not used for a request, neither to answer it nor to keep its
+/// response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BypassReason {
     /// The method is neither GET nor HEAD.
@@ -47,11 +48,11 @@ pub enum BypassReason {
     Body,
     /// Servers may read the target differently.
     Target,
-    /// It requests another protocol.
+    /// The request has an upgrade.
     Upgrade,
     /// `Connection` has the proxy remove fields that the response may depend on.
     Connection,
-    /// A field makes some upstreams take another target or method.
+    /// A field makes some upstreams use another target or method.
     OverrideField,
     /// A condition on the current state of the resource: `If-Match` or `If-Unmodified-Since`.
     Precondition,
@@ -59,12 +60,12 @@ pub enum BypassReason {
     NoStore,
 }
 
-/// The decision on a request that the store is used for.
+/// The decision on a request that may use the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The stored response is sent.
     Hit,
-    /// The stored response is sent although it is stale; a new one is fetched meanwhile.
+    /// The stored response is sent although it is stale, while a new one is fetched.
     StaleWhileRevalidate,
     /// The stored response must be validated first.
     Revalidate,
@@ -117,7 +118,7 @@ impl MissReason {
     }
 }
 
-/// Why the store is not used for `request`; `None` if it is.
+/// The reason why the store is not used for `request`; `None` if it is used.
 #[must_use]
 pub fn bypass(request: CacheRequest<'_>, directives: &RequestDirectives) -> Option<BypassReason> {
     let CacheRequest {
@@ -150,7 +151,7 @@ pub fn bypass(request: CacheRequest<'_>, directives: &RequestDirectives) -> Opti
     directives.no_store.then_some(BypassReason::NoStore)
 }
 
-/// Decides on a request by what is stored for it, at `now`.
+/// Decides on a request, given the responses stored for it, at `now`.
 #[must_use]
 pub fn decide(
     directives: &RequestDirectives,
@@ -198,7 +199,7 @@ pub fn decide(
     missing(Decision::Miss(stored_miss(freshness.is_fresh(now))))
 }
 
-/// The reason for which a stored response, fresh or not, is not used.
+/// The reason why a stored response is not used.
 #[must_use]
 pub const fn stored_miss(is_fresh: bool) -> MissReason {
     if is_fresh {
@@ -208,7 +209,8 @@ pub const fn stored_miss(is_fresh: bool) -> MissReason {
     }
 }
 
-/// Returns true if `max-age` and `min-fresh` of the client admit a response of `age` with `rest` seconds left.
+/// Returns true if the client's `max-age` and `min-fresh` permit a response of `age` with `rest`
+/// seconds left.
 fn is_young_enough(
     directives: &RequestDirectives,
     settings: &CacheSettings,
@@ -225,8 +227,8 @@ fn is_young_enough(
     is_young && stays_fresh
 }
 
-/// Returns true if `Connection` names fields other than those of the connection itself: the proxy would remove them,
-/// and the upstream answer as if the client had not sent them.
+/// Returns true if `Connection` names fields of the request itself. The proxy would remove them, so
+/// the upstream would answer a different request.
 fn removes_fields(headers: &HeaderMap) -> bool {
     let mut lines = headers.get_all(CONNECTION).iter();
     lines.any(|line| {
@@ -244,7 +246,7 @@ fn removes_fields(headers: &HeaderMap) -> bool {
     })
 }
 
-/// Returns true if the field is an override, with any sign in the place of `-`.
+/// Returns true if the field is an override, with any character in place of `-`.
 fn is_override(name: &str) -> bool {
     if !name.starts_with('x') {
         return false;

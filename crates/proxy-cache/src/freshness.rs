@@ -7,10 +7,10 @@ use http::header::{AGE, DATE, EXPIRES, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, StatusCode};
 use std::time::UNIX_EPOCH;
 
-/// Longest lifetime of a stored response, in seconds: a year.
+/// Maximum lifetime of a stored response in seconds: a year.
 const MAX_LIFETIME: u32 = 365 * 24 * 3_600;
 
-/// Longest heuristic lifetime, in seconds: a day.
+/// Maximum heuristic lifetime in seconds: a day.
 const MAX_HEURISTIC: u64 = 24 * 3_600;
 
 /// Statuses of responses that may have a heuristic lifetime without `public`. [RFC 9110 §15.1]
@@ -30,26 +30,26 @@ pub struct Times {
 pub struct Freshness {
     /// Arrival of the response.
     pub received_at: ClockReading,
-    /// Its age at that time.
+    /// Age of the response on arrival.
     pub initial_age: u32,
     /// The age from which on it is stale.
     pub lifetime: u32,
-    /// True if the lifetime is the route's or a heuristic one: the response states none. It is not for requests with credentials or
-    /// `Cookie`.
+    /// True if the response states no lifetime, so that the route's or a heuristic one applies. It
+    /// does not apply to requests with credentials or `Cookie`.
     pub is_default: bool,
     /// True if it must be validated before each use: `no-cache`.
     pub always_validates: bool,
-    /// Time that it may be served stale during a fetch (`stale-while-revalidate`).
+    /// Seconds for which it may be served stale during a fetch (`stale-while-revalidate`).
     pub stale_while_revalidate: u32,
-    /// Time that it may be served stale in place of an error (`stale-if-error`).
+    /// Seconds for which it may be served stale in place of an error (`stale-if-error`).
     pub stale_if_error: u32,
-    /// True if `max-stale` of clients counts: not with `must-revalidate` and the like.
+    /// True if the `max-stale` of clients applies: false with `must-revalidate` and the like.
     pub may_be_stale: bool,
 }
 
 impl Freshness {
-    /// Reads the head of a response. `may_default` allows a heuristic lifetime or the route's for a response without one.
-    /// `None` without a lifetime in the response or the settings.
+    /// Reads the head of a response. If it states no lifetime, the settings' one applies, provided
+    /// that `may_default` is true. Returns `None` without a lifetime.
     pub(crate) fn read(
         (status, headers): (StatusCode, &HeaderMap),
         directives: &ResponseDirectives,
@@ -59,7 +59,7 @@ impl Freshness {
     ) -> Option<Self> {
         let date = seconds_of(headers, &DATE).unwrap_or(times.received_at.unix.as_secs());
         let expires = headers.get(EXPIRES).map(|_| {
-            // A date that cannot be read is one in the past. [RFC 9111 §5.3]
+            // An unreadable date counts as past. [RFC 9111 §5.3]
             let until = single(headers, &EXPIRES).unwrap_or(0);
             bounded(until.saturating_sub(date))
         });
@@ -70,13 +70,13 @@ impl Freshness {
         let default = heuristic.or(settings.default_ttl).filter(|_| may_default);
         let lifetime = match own.or(default) {
             Some(lifetime) => lifetime,
-            // It is stored to be validated, for which it needs no lifetime.
+            // Stored only to be validated, which needs no lifetime.
             None if directives.no_cache => 0,
             None => return None,
         };
         let forbids_stale = directives.must_revalidate || directives.proxy_revalidate;
         let implies_stale = forbids_stale || directives.s_maxage.is_some();
-        // `s-maxage` means `proxy-revalidate`, unless the same response allows it to be stale.
+        // `s-maxage` implies `proxy-revalidate`, unless the response itself allows staleness.
         let stale = |stated: Option<u32>, usual: u32| match stated {
             _ if forbids_stale || directives.no_cache => 0,
             Some(stated) => stated,
@@ -105,7 +105,7 @@ impl Freshness {
         self.initial_age.saturating_add(resident)
     }
 
-    /// Seconds until it is stale; negative once it is.
+    /// Seconds until the response is stale; negative if it already is.
     #[must_use]
     pub fn rest(&self, now: ClockReading) -> i64 {
         i64::from(self.lifetime) - i64::from(self.age(now))
@@ -117,25 +117,25 @@ impl Freshness {
         !self.always_validates && self.rest(now) > 0
     }
 
-    /// Seconds for which it has been stale.
+    /// Seconds since the response became stale.
     #[must_use]
     pub fn staleness(&self, now: ClockReading) -> u32 {
         self.age(now).saturating_sub(self.lifetime)
     }
 
-    /// Returns true if it may be served now while a new one is fetched. [RFC 5861 §3]
+    /// Returns true if the response may be served while a new one is fetched. [RFC 5861 §3]
     #[must_use]
     pub fn is_usable_while_revalidating(&self, now: ClockReading) -> bool {
         !self.always_validates && self.staleness(now) < self.stale_while_revalidate
     }
 
-    /// Returns true if it may be served now in place of an error. [RFC 5861 §4]
+    /// Returns true if the response may be served in place of an error. [RFC 5861 §4]
     #[must_use]
     pub fn is_usable_on_error(&self, now: ClockReading) -> bool {
         self.is_fresh(now) || (!self.always_validates && self.staleness(now) < self.stale_if_error)
     }
 
-    /// Whether it can only be validated now, and never be served as it is.
+    /// Returns true if the response may be used only after a validation.
     pub(crate) fn is_expired(&self, now: ClockReading) -> bool {
         let stale = self.stale_while_revalidate.max(self.stale_if_error);
         let left = self.lifetime.saturating_sub(self.initial_age);
@@ -143,14 +143,16 @@ impl Freshness {
     }
 }
 
-/// The share `percent` of the time from `Last-Modified` to `date`; `None` if it was not before. [RFC 9111 §4.2.2]
+/// `percent` of the time from `Last-Modified` to `date`; `None` unless `Last-Modified` is earlier.
+/// [RFC 9111 §4.2.2]
 fn heuristic_lifetime(headers: &HeaderMap, date: u64, percent: u32) -> Option<u32> {
     let unchanged = date.checked_sub(single(headers, &LAST_MODIFIED)?)?;
     let lifetime = unchanged.saturating_mul(percent.into()) / 100;
     Some(bounded(lifetime.min(MAX_HEURISTIC)))
 }
 
-/// The age when the response arrived: the larger one of what `Date` and `Age` say. [RFC 9111 §4.2.3]
+/// The age of the response on arrival: the larger of the ages by `Date` and by `Age`. [RFC 9111
+/// §4.2.3]
 fn initial_age(headers: &HeaderMap, date: u64, times: Times) -> u32 {
     let apparent = bounded(times.received_at.unix.as_secs().saturating_sub(date));
     let delay = times.received_at.seconds_since(times.requested_at);
@@ -158,7 +160,7 @@ fn initial_age(headers: &HeaderMap, date: u64, times: Times) -> u32 {
         let text = age.to_str().unwrap_or_default();
         let first = text.split(',').next().unwrap_or_default().trim();
         let is_number = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit());
-        // One that is not a number is ignored. [RFC 9111 §5.1]
+        // Anything else is ignored. [RFC 9111 §5.1]
         if is_number {
             first.parse().unwrap_or(u32::MAX)
         } else {
@@ -176,7 +178,7 @@ pub(crate) fn seconds_of(headers: &HeaderMap, name: &HeaderName) -> Option<u64> 
     Some(since.as_secs())
 }
 
-/// The value of a field that occurs once.
+/// The date in a field that occurs exactly once.
 fn single(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
     let mut all = headers.get_all(name).iter();
     all.next()?;

@@ -1,8 +1,9 @@
-//! A shared HTTP cache [RFC 9111, RFC 5861]: what may be stored, what may be served, and a store that is
-//! bounded in bytes.
+//! A shared HTTP cache [RFC 9111, RFC 5861]: rules for storing and serving responses, and a store
+//! with a limit in bytes.
 //!
-//! The decisions are pure functions over heads, settings and a time. The store is shared by threads; it does no
-//! I/O and reads no clock. Times are readings of the time of day and of a monotonic clock.
+//! The rules are pure functions over heads, settings and a time. The store is shared by threads; it
+//! does no I/O and reads no clock. A time is a reading of both the time of day and a monotonic
+//! clock.
 
 mod cache_control;
 mod cache_key;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes in use by a store: a count of all, and one of those that are being read.
+/// Memory use of a store: all bytes, and the bytes of bodies being read.
 #[derive(Debug)]
 pub(crate) struct Memory {
     used: AtomicU64,
@@ -11,7 +11,7 @@ pub(crate) struct Memory {
     max_bytes: u64,
 }
 
-/// Bytes that count until it is dropped.
+/// Bytes in use, released on drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
     memory: Arc<Memory>,
@@ -38,12 +38,12 @@ impl Memory {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Returns true if more is in use than there may be.
+    /// Returns true if more bytes are in use than permitted.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.used() > self.max_bytes
     }
 
-    /// Counts `bytes`, whether there is room or not.
+    /// Counts `bytes`, even beyond the limit.
     pub(crate) fn charge(self: &Arc<Self>, bytes: usize) -> Charge {
         let bytes = bytes as u64;
         self.used.fetch_add(bytes, Ordering::Relaxed);
@@ -62,12 +62,13 @@ impl Memory {
 }
 
 impl Reservation {
-    /// Grows the reservation to `bytes` in total. Returns false, and changes nothing, if there is no room.
+    /// Grows the reservation to `bytes` in total. Returns false, without a change, if there is no
+    /// room.
     pub(crate) fn grow_to(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let filling = self.memory.filling.fetch_add(more, Ordering::Relaxed);
         let used = self.memory.used.fetch_add(more, Ordering::Relaxed);
-        // Stored responses fill seven eighths, so these must fit into the rest.
+        // Stored responses use up to seven eighths of the store.
         let max_filling = self.memory.max_bytes / 8;
         let is_room = filling.saturating_add(more) <= max_filling
             && used.saturating_add(more) <= self.memory.max_bytes;

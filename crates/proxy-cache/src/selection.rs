@@ -1,5 +1,5 @@
-//! Responses made of a stored one: all of it, a part, or only its head.
-//! [RFC 9110 §13, §14]
+//! Responses to requests from a stored response: whole, a range, or only the head. [RFC 9110 §13,
+//! §14]
 
 use crate::clock_reading::ClockReading;
 use crate::freshness::seconds_of;
@@ -12,10 +12,10 @@ use http::header::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::ops::Range;
 
-/// A response made of a stored one.
+/// A response made from a stored one.
 #[derive(Debug)]
 pub struct SelectedResponse {
-    /// Status; another one than the stored for a range or a validation.
+    /// Status; differs from the stored one for a range or a validation.
     pub status: StatusCode,
     /// The fields, with `Age` and with `Content-Length` if the body has one.
     pub headers: HeaderMap,
@@ -26,14 +26,14 @@ pub struct SelectedResponse {
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// There is no single range of bytes.
+    /// No single range of bytes is requested.
     Whole,
     Bytes(Range<u64>),
     /// The range is beyond the end.
     Unsatisfiable,
 }
 
-/// The response to a request with these fields at `now`, made of `stored`.
+/// Makes the response to a request with these fields at `now` from `stored`.
 #[must_use]
 pub fn select(
     method: &Method,
@@ -128,12 +128,12 @@ fn is_not_modified(request: &HeaderMap, stored: &StoredResponse) -> bool {
     modified.is_some_and(|modified| modified <= since)
 }
 
-/// Returns true if a list of entity tags has one with this opaque value.
+/// Returns true if a list of entity tags contains one with this opaque value.
 fn names_tag(list: &HeaderValue, wanted: &[u8]) -> bool {
     let mut rest = list.as_bytes().trim_ascii();
     while !rest.is_empty() {
         rest = rest.strip_prefix(b"W/").unwrap_or(rest);
-        // A tag ends with its second quote, and may hold commas.
+        // A tag ends with its second quote, and may contain commas.
         let Some(inner) = rest.strip_prefix(b"\"") else {
             return false;
         };
@@ -163,7 +163,7 @@ fn part(request: &HeaderMap, stored: &StoredResponse, length: u64) -> Part {
         return Part::Whole;
     };
     match spec {
-        // Several ranges are answered by all of it, which a server may. [RFC 9110 §14.2]
+        // A server may answer several ranges with the whole body. [RFC 9110 §14.2]
         (None, None) => Part::Whole,
         (Some(first), _) if first >= length => Part::Unsatisfiable,
         (Some(first), last) => {
@@ -176,8 +176,8 @@ fn part(request: &HeaderMap, stored: &StoredResponse, length: u64) -> Part {
     }
 }
 
-/// First and last position of a single range of bytes, or the length of a suffix; `None` for anything that is not a
-/// range of bytes.
+/// First and last position of a single range of bytes, or the length of a suffix; `None` for
+/// anything else.
 fn bytes_spec(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     let (unit, ranges) = text.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") {
@@ -203,7 +203,7 @@ fn bytes_spec(text: &str) -> Option<(Option<u64>, Option<u64>)> {
     is_valid.then_some((first, last))
 }
 
-/// Returns true if `If-Range`, if it is there, names the stored response. [RFC 9110 §13.1.5]
+/// Returns true unless `If-Range` is present and names another version. [RFC 9110 §13.1.5]
 fn is_same_version(request: &HeaderMap, stored: &StoredResponse) -> bool {
     let Some(condition) = request.get(IF_RANGE) else {
         return true;

@@ -6,11 +6,11 @@ use std::time::Duration;
 /// Settings of one route's caching. Destructured by naming every field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheSettings {
-    /// Seconds for which a response without a lifetime of its own is fresh: `ttl-secs`; `None` stores no such
-    /// response.
+    /// Seconds for which a response without a stated lifetime is fresh: `ttl-secs`; `None` does not
+    /// store such a response.
     pub default_ttl: Option<u32>,
-    /// Heuristic lifetime in percent of the time since `Last-Modified`, for responses without a lifetime of their own:
-    /// `heuristic-percent`. It has precedence over `default_ttl`.
+    /// Heuristic lifetime in percent of the time since `Last-Modified`, for responses without a
+    /// stated lifetime: `heuristic-percent`. It has precedence over `default_ttl`.
     pub heuristic_percent: Option<u32>,
     /// Statuses of responses that may be stored: `statuses`.
     pub statuses: Vec<u16>,
@@ -18,15 +18,17 @@ pub struct CacheSettings {
     pub key_headers: Vec<HeaderName>,
     /// Query parameters that are not part of the key: `ignore-query`.
     pub ignore_query: Vec<String>,
-    /// Seconds for which a stale response is served while a new one is fetched, where the response does not say:
+    /// Default of the seconds for which a stale response is served while a new one is fetched:
     /// `stale-while-revalidate-secs`.
     pub stale_while_revalidate: u32,
-    /// Seconds for which a stale response is served in place of an error, where the response does not say:
+    /// Default of the seconds for which a stale response is served in place of an error:
     /// `stale-if-error-secs`.
     pub stale_if_error: u32,
-    /// Longest time that a request waits for the response to another one: `collapse-secs`; 0 does not wait.
+    /// Maximum time that a request waits for the response to another one: `collapse-secs`; 0 does
+    /// not wait.
     pub collapse: Duration,
-    /// True if `no-cache`, `max-age`, `min-fresh` and `max-stale` of clients count: `client-directives`.
+    /// True if `no-cache`, `max-age`, `min-fresh` and `max-stale` of clients count:
+    /// `client-directives`.
     pub client_directives: bool,
     /// True if responses carry `Cache-Status`: `cache-status`.
     pub cache_status: bool,
@@ -35,7 +37,7 @@ pub struct CacheSettings {
 /// Bounds of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoreLimits {
-    /// Bytes of all responses, with heads, keys and those that are being read: `max-bytes`.
+    /// Bytes of all responses with heads and keys, including responses being read: `max-bytes`.
     pub max_bytes: u64,
     /// Bytes of one body: `max-object-bytes`, at most an eighth of `max_bytes`.
     pub max_object_bytes: u64,

@@ -30,18 +30,18 @@ use uncacheable_keys::UncacheableKeys;
 
 /// Maximum number of shards of a store. Each has its own lock.
 const MAX_SHARDS: u64 = 16;
-/// Number of bodies of the largest size that one shard holds.
+/// Number of bodies of the maximum size that one shard holds.
 const OBJECTS_PER_SHARD: u64 = 4;
-/// Time for which requests are not collapsed after a response that could not be stored, in seconds.
+/// Seconds without collapsing after a response that could not be stored.
 const UNCACHEABLE_SECS: u64 = 60;
 
-/// A store of responses, bounded in bytes, shared by all threads.
+/// A store of responses with a limit in bytes, shared by all threads.
 ///
-/// Seven eighths of its bytes are for stored responses, one eighth for those that are being read. A response that
-/// clients still read counts until the last of them has it, even after its eviction.
+/// Seven eighths of the bytes are for stored responses, one eighth for responses being read. An
+/// evicted response counts until its last reader has finished.
 ///
-/// Eviction is CLOCK with `TinyLFU` admission: a new response evicts only responses that were not used since the hand
-/// passed them, and that are requested less often than the new one.
+/// Eviction is CLOCK with `TinyLFU` admission: a new response evicts only responses that were not
+/// used since the hand passed them, and are requested less often than the new one.
 #[derive(Debug)]
 pub struct CacheStore {
     limits: StoreLimits,
@@ -60,9 +60,9 @@ pub struct CacheStore {
     frequencies: FrequencySketch,
     uncacheable: UncacheableKeys,
     memory: Arc<Memory>,
-    /// Counts purges of more than one key: a fetch that began before one is not stored after it.
+    /// Number of purges of more than one key. A fetch that began before such a purge is not stored.
     epoch: AtomicU64,
-    /// Number of fills so far that no other request could join.
+    /// Number of fills so far that other requests could not join.
     unshared_fills: AtomicU64,
     counts: Counts,
 }
@@ -75,12 +75,13 @@ struct Counts {
     purged: AtomicU64,
 }
 
-/// Figures of a store.
+/// Statistics of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Stored responses.
     pub objects: u64,
-    /// Bytes in use: of stored responses, of those being read, and of evicted ones that clients still read.
+    /// Bytes in use: of stored responses, of responses being read, and of evicted ones with
+    /// readers.
     pub bytes: u64,
     /// The maximum of these bytes.
     pub max_bytes: u64,
@@ -88,7 +89,7 @@ pub struct Figures {
     pub stored: u64,
     /// Responses evicted for other ones so far.
     pub evicted: u64,
-    /// Responses that were not stored so far, because stored ones are requested more often.
+    /// Responses not stored so far, because stored ones are requested more often.
     pub not_admitted: u64,
     /// Responses removed by purges and by unsafe requests so far.
     pub purged: u64,
@@ -134,13 +135,14 @@ impl CacheStore {
         self.lock(hash).find(hash, key, request)
     }
 
-    /// Removes the responses of `url`, after a request that changed the resource. [RFC 9111 §4.4]
+    /// Removes the responses of `url` after a request that changed the resource. [RFC 9111 §4.4]
     pub fn invalidate(&self, url: &str) {
         let purged = self.remove_url(url);
         self.count_purged(purged);
     }
 
-    /// Removes responses, also those that are being fetched. Takes each shard's lock once; for operators.
+    /// Removes responses, including those being fetched. Takes each shard's lock once; for
+    /// operators.
     pub fn purge(&self, purge: &Purge) -> Purged {
         let purged = match purge {
             Purge::Url(url) => self.remove_url(url),
@@ -180,7 +182,8 @@ impl CacheStore {
     }
 
     fn remove_where(&self, is_purged: impl Fn(&Slot) -> bool) -> Purged {
-        // First, so that no fetch that began before is stored in a shard that was searched already.
+        // Before the search: a fetch that began earlier must not be stored in a shard already
+        // searched.
         self.epoch.fetch_add(1, Ordering::AcqRel);
         let mut purged = Purged::default();
         for mut shard in self.all_shards() {
@@ -197,7 +200,7 @@ impl CacheStore {
             .fetch_add(purged.objects, Ordering::Relaxed);
     }
 
-    /// Ends a fill: removes it from its shard, and stores `slot` unless it was purged meanwhile.
+    /// Ends a fill: removes it from its shard, and stores `slot` unless a purge came between.
     fn finish_fill(
         &self,
         at: FillKey,
@@ -228,7 +231,7 @@ impl CacheStore {
         self.counts.evicted.fetch_add(evicted, Ordering::Relaxed);
     }
 
-    /// Does not collapse requests with this hash for the next [`UNCACHEABLE_SECS`].
+    /// Disables collapsing of requests with this hash for [`UNCACHEABLE_SECS`].
     fn mark_uncacheable(&self, request_hash: u64, now: ClockReading) {
         let until = now.monotonic.as_secs().saturating_add(UNCACHEABLE_SECS);
         self.uncacheable.insert(request_hash, until);
@@ -239,14 +242,13 @@ impl CacheStore {
     }
 
     fn lock(&self, hash: u64) -> MutexGuard<'_, Shard> {
-        // The upper bits: maps use the lower ones.
+        // The upper bits, because maps use the lower ones.
         let count = self.further_shards.len() as u64 + 1;
         let position = usize::try_from((hash >> 32) % count).unwrap_or_default();
         let shard = self.further_shards.get(position);
         Self::guard(shard.unwrap_or(&self.first_shard))
     }
 
-    /// Every shard, one after the other.
     fn all_shards(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
         let further = self.further_shards.iter();
         once(&self.first_shard).chain(further).map(Self::guard)

@@ -15,7 +15,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 /// Fields that name the tags of a response, for purges.
 const TAG_FIELDS: [&str; 2] = ["cache-tag", "surrogate-key"];
-/// Fields of a stored response that a validation does not replace: they describe its body.
+/// Fields that a validation does not replace, because they describe the stored body.
 const FIXED_FIELDS: [HeaderName; 6] = [
     CONTENT_ENCODING,
     CONTENT_LENGTH,
@@ -24,13 +24,13 @@ const FIXED_FIELDS: [HeaderName; 6] = [
     TRANSFER_ENCODING,
     CONNECTION,
 ];
-/// Fields for the next proxy alone. [RFC 9111 §3.1]
+/// Fields for the next proxy only. [RFC 9111 §3.1]
 const PROXY_FIELDS: [HeaderName; 2] = [
     PROXY_AUTHENTICATE,
     HeaderName::from_static("proxy-authentication-info"),
 ];
-/// Memory of one field in addition to its bytes: its entry in the map and in the index of that, and the block of its
-/// value.
+/// Memory of one field besides its bytes: the entries in the map and in its index, and the block of
+/// the value.
 const BYTES_PER_FIELD: usize = 160;
 
 /// The head of a response that is being stored.
@@ -46,9 +46,9 @@ pub struct ResponseHead {
 pub struct StoredResponse {
     /// Status of the stored response.
     pub status: StatusCode,
-    /// The fields, without those of the connection and without `Age`.
+    /// The fields, without hop-by-hop fields and without `Age`.
     pub headers: HeaderMap,
-    /// The whole body. A clone keeps the body's memory counted.
+    /// The whole body. Its memory is counted until the last clone is dropped.
     pub body: Bytes,
     /// Age and lifetime.
     pub freshness: Freshness,
@@ -58,7 +58,7 @@ pub struct StoredResponse {
 }
 
 impl ResponseHead {
-    /// The head of a response with these fields, of which those of hops have been removed.
+    /// The head of a response with these fields, already without hop-by-hop fields.
     #[must_use]
     pub fn new(status: StatusCode, headers: &HeaderMap, freshness: Freshness) -> Self {
         let mut headers = copied(headers);
@@ -74,7 +74,7 @@ impl ResponseHead {
         }
     }
 
-    /// Bytes in memory.
+    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         let fields = self.headers.iter();
         let fields =
@@ -84,7 +84,7 @@ impl ResponseHead {
 }
 
 impl StoredResponse {
-    /// Returns true if a request to the upstream can validate it.
+    /// Returns true if a request to the upstream can validate the response.
     #[must_use]
     pub fn has_validator(&self) -> bool {
         has_validator(&self.headers)
@@ -101,11 +101,11 @@ impl StoredResponse {
         etag.into_iter().chain(date)
     }
 
-    /// The fields after a 304 with `fresh` ones. [RFC 9111 §3.2]
+    /// The fields after a 304 with the fields `fresh`. [RFC 9111 §3.2]
     #[must_use]
     pub fn freshened(&self, fresh: &HeaderMap) -> HeaderMap {
         let mut headers = self.headers.clone();
-        // Without a date of its own the 304 is of the time at which it arrives.
+        // A 304 without a date counts as made on arrival.
         headers.remove(DATE);
         for name in fresh.keys().filter(|name| !FIXED_FIELDS.contains(name)) {
             headers.remove(name);
@@ -116,7 +116,7 @@ impl StoredResponse {
         headers
     }
 
-    /// Returns true if a 304 with these fields is about this response, not about another one.
+    /// Returns true if a 304 with these fields is about this response.
     #[must_use]
     pub fn is_validated_by(&self, fresh: &HeaderMap) -> bool {
         match (self.headers.get(ETAG), fresh.get(ETAG)) {
@@ -126,7 +126,6 @@ impl StoredResponse {
         }
     }
 
-    /// Returns true if one of the response's tags is `tag`.
     pub(crate) fn has_tag(&self, tag: &str) -> bool {
         let values = TAG_FIELDS
             .iter()
@@ -136,8 +135,8 @@ impl StoredResponse {
     }
 }
 
-/// The fields that are stored, each with memory of its own: a value that came over HTTP/1.1 is a part of the whole
-/// head, and would keep that in memory.
+/// Copies the fields to be stored, each with its own memory: a value received by HTTP/1.1 refers to
+/// the whole head and would keep it in memory.
 fn copied(headers: &HeaderMap) -> HeaderMap {
     let mut copy = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
@@ -152,7 +151,7 @@ fn copied(headers: &HeaderMap) -> HeaderMap {
     copy
 }
 
-/// The value of an entity tag without its sign of weakness.
+/// The value of an entity tag without `W/`.
 pub(crate) fn opaque(etag: &HeaderValue) -> &[u8] {
     let bytes = etag.as_bytes().trim_ascii();
     bytes.strip_prefix(b"W/").unwrap_or(bytes)

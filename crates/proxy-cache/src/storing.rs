@@ -1,4 +1,4 @@
-//! Whether a response may be stored. [RFC 9111 §3]
+//! The decision whether a response may be stored. [RFC 9111 §3]
 
 use crate::cache_control::ResponseDirectives;
 use crate::freshness::{Freshness, Times};
@@ -14,8 +14,9 @@ pub struct StoringRequest<'r> {
     pub method: &'r Method,
     /// The fields as the client sent them.
     pub headers: &'r HeaderMap,
-    /// True if the response may be for one client only, apart from `Authorization`: the route requires credentials, the
-    /// client has a certificate, or a field that the proxy sets depends on the client.
+    /// True if the response may be for one client only, apart from `Authorization`: the route
+    /// requires credentials, the client has a certificate, or a field set by the proxy depends on
+    /// the client.
     pub is_personal: bool,
 }
 
@@ -24,7 +25,7 @@ pub struct StoringRequest<'r> {
 pub enum RefuseReason {
     /// The request is not a GET.
     Request,
-    /// The status is not among the route's.
+    /// The status is not in the route's list.
     Status,
     /// The response has `no-store`.
     NoStore,
@@ -32,19 +33,19 @@ pub enum RefuseReason {
     Private,
     /// The response sets a cookie.
     SetCookie,
-    /// The request was authorized, and the response does not say that it is for other requests too.
+    /// The request was authorized, and the response is not marked as usable for other requests.
     Authorized,
-    /// The request has a cookie, and the response does not say how long it is fresh.
+    /// The request has a cookie, and the response states no lifetime.
     Cookie,
-    /// `Vary` is `*`, selects by too much, or by a field that the proxy sets.
+    /// `Vary` is `*`, selects by too much, or names a field set by the proxy.
     Vary,
-    /// It is a stream of events or of gRPC, which may have no end.
+    /// The response is a stream of events or of gRPC, which may be endless.
     Stream,
-    /// It has no lifetime, and the settings give none.
+    /// Neither the response nor the settings state a lifetime.
     NoLifetime,
-    /// It is stale already, and nothing can validate it.
+    /// The response is already stale and cannot be validated.
     Stale,
-    /// It is larger than one stored body may be, or there is no room.
+    /// The response is larger than the maximum of a body, or there is no room.
     NoRoom,
 }
 
@@ -68,8 +69,8 @@ impl RefuseReason {
         }
     }
 
-    /// Returns true if another request could have a response that is stored: the reason is not a statement about the
-    /// resource.
+    /// Returns true if the response to another request may be storable, because the reason is not a
+    /// property of the resource.
     #[must_use]
     pub const fn is_request_specific(self) -> bool {
         match self {
@@ -89,7 +90,7 @@ impl RefuseReason {
 /// Freshness and variant of a response that may be stored.
 ///
 /// # Errors
-/// The reason why it may not.
+/// The reason why the response may not be stored.
 pub fn may_store(
     request: StoringRequest<'_>,
     status: StatusCode,
@@ -109,7 +110,7 @@ pub fn may_store(
         return Err(RefuseReason::Status);
     }
     let directives = ResponseDirectives::read(headers);
-    // A status on the route's list is one that this cache understands. [RFC 9111 §5.2.2.3]
+    // This cache understands each status in the route's list. [RFC 9111 §5.2.2.3]
     if directives.no_store && !directives.must_understand {
         return Err(RefuseReason::NoStore);
     }
@@ -128,8 +129,8 @@ pub fn may_store(
     let variant = Variant::read(sent, headers).map_err(|error| match error {
         VaryError::Any | VaryError::TooLarge => RefuseReason::Vary,
     })?;
-    // A lifetime of the route or a heuristic one is for responses that say nothing; one to a cookie may be for its
-    // owner.
+    // Default lifetimes are for responses that state none. With a cookie, such a response may be
+    // for one client only.
     let may_default = !is_authorized && !sent.contains_key(COOKIE);
     let freshness = Freshness::read((status, headers), &directives, settings, times, may_default);
     let freshness = freshness.ok_or_else(|| {
@@ -151,7 +152,8 @@ pub fn may_store(
     }
 }
 
-/// Returns true if a request has `Authorization` or `Cookie`, so that its response may be for its sender only.
+/// Returns true if a request has `Authorization` or `Cookie`: its response may be for one client
+/// only.
 pub(crate) fn has_credentials(headers: &HeaderMap) -> bool {
     headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE)
 }

@@ -3,9 +3,9 @@
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, VARY};
 use http::{HeaderMap, HeaderName};
 
-/// Names that a stored response may vary by.
+/// Maximum number of names of a variant.
 const MAX_NAMES: usize = 8;
-/// Bytes of the values that select one.
+/// Maximum length of the values of a variant, in bytes.
 const MAX_VALUE_BYTES: usize = 2_048;
 
 /// The request fields that select a stored response, with their values.
@@ -15,17 +15,17 @@ pub struct Variant {
     values: Box<[u8]>,
 }
 
-/// The reason why a response cannot be selected by its `Vary`.
+/// The reason why a response has no usable variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum VaryError {
-    /// It varies by something outside of the request's fields: `*`.
+    /// `Vary` is `*`: the response depends on more than the request's fields.
     Any,
-    /// It has too many names, too long values, or cannot be read.
+    /// `Vary` has too many names or is unreadable, or the values are too long.
     TooLarge,
 }
 
 impl Variant {
-    /// The variant that `response` is, for the fields of its `request`.
+    /// The variant of `response` to a request with the fields `request`.
     pub(crate) fn read(request: &HeaderMap, response: &HeaderMap) -> Result<Self, VaryError> {
         let mut names: Vec<HeaderName> = Vec::new();
         for field in response.get_all(VARY) {
@@ -45,7 +45,8 @@ impl Variant {
                 }
             }
         }
-        // A response in a content coding is for clients that accept it, also if the upstream does not say so.
+        // A content coding requires a client that accepts it, even if the upstream's `Vary` omits
+        // it.
         if response.contains_key(CONTENT_ENCODING) && !names.contains(&ACCEPT_ENCODING) {
             names.push(ACCEPT_ENCODING);
         }
@@ -60,7 +61,7 @@ impl Variant {
         Ok(variant)
     }
 
-    /// The variant of the same names that `request` selects.
+    /// The variant with the same names and the values of `request`.
     pub(crate) fn for_request(&self, request: &HeaderMap) -> Self {
         Self::from_names(self.names.clone(), request)
     }
@@ -76,7 +77,7 @@ impl Variant {
         self.names.iter()
     }
 
-    /// Bytes in memory.
+    /// Bytes of memory.
     pub(crate) fn bytes(&self) -> usize {
         self.names.len() * size_of::<HeaderName>() + self.values.len()
     }
@@ -92,7 +93,7 @@ impl Variant {
     }
 }
 
-/// The values of these fields, each with its presence and its length, so that no two lists look alike.
+/// Encodes the values of these fields unambiguously: each with its presence and length.
 fn values(names: &[HeaderName], request: &HeaderMap) -> Vec<u8> {
     let mut all = Vec::new();
     for name in names {
@@ -109,7 +110,7 @@ fn values(names: &[HeaderName], request: &HeaderMap) -> Vec<u8> {
             value.extend_from_slice(line.as_bytes().trim_ascii());
         }
         if *name == ACCEPT_ENCODING {
-            // The same preferences, however they are spaced.
+            // White space does not change the preferences.
             value.retain(|byte| !matches!(byte, b' ' | b'\t'));
             value.make_ascii_lowercase();
         }

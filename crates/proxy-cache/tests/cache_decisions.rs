@@ -1,4 +1,4 @@
-//! Decisions on storing and serving a response, and the response to a request by a stored one.
+//! Decisions on storing and serving a response, and responses made from a stored one.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
@@ -83,7 +83,7 @@ fn refusal(request: Fields<'_>, response: Fields<'_>) -> Option<RefuseReason> {
     store_by(request, response, &settings()).err()
 }
 
-/// Fields of a request and of its response, and the reason why that is not stored.
+/// Fields of a request and of its response, and the reason why the response is not stored.
 type Case = (Fields<'static>, Fields<'static>, Option<RefuseReason>);
 
 const CASES: &[Case] = &[
@@ -253,7 +253,7 @@ fn the_age_counts_what_earlier_caches_and_the_clock_say() {
         ("age", "5"),
     ]);
     assert_eq!(dated.age(reading(0)), 3_600);
-    // Readings from before make nothing younger than it was, and nothing overflows.
+    // Earlier readings do not reduce the age, and nothing overflows.
     assert_eq!(aged.age(ClockReading::default()), 20);
     let huge = read(&[
         ("cache-control", "max-age=60"),
@@ -327,7 +327,7 @@ fn a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change() {
     let later = ("last-modified", "Fri, 27 Nov 2026 12:00:01 GMT");
     let ten = by(Some(10), None);
     assert_eq!(lifetime(&ten, &[], 200, &[date, hour_ago]), Ok((360, true)));
-    // No more than a day.
+    // The maximum is a day.
     assert_eq!(
         lifetime(&ten, &[], 200, &[date, year_ago]),
         Ok((86_400, true))
@@ -338,7 +338,7 @@ fn a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change() {
         Ok((1_800, true))
     );
     assert_eq!(lifetime(&half, &[], 200, &[date]), Ok((30, true)));
-    // A lifetime of its own has precedence.
+    // A stated lifetime has precedence.
     for own in [
         ("cache-control", "max-age=5"),
         ("expires", "Fri, 27 Nov 2026 12:00:05 GMT"),
@@ -358,7 +358,7 @@ fn a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change() {
         assert_eq!(lifetime(&ten, &[], 200, fields), none, "{fields:?}");
     }
     assert_eq!(lifetime(&by(None, None), &[], 200, &[date, hour_ago]), none);
-    // A status that is not cacheable by itself needs `public`.
+    // A status that is not cacheable by default needs `public`.
     let listed = CacheSettings {
         statuses: vec![200, 302],
         ..ten.clone()
@@ -369,7 +369,7 @@ fn a_heuristic_lifetime_is_a_share_of_the_time_since_the_last_change() {
         lifetime(&listed, &[], 302, &[date, hour_ago, public]),
         Ok((360, true))
     );
-    // A response to credentials or a cookie may be for their owner.
+    // A response to a request with credentials or a cookie may be for one client only.
     for (request, reason) in [
         (("cookie", "sid=1"), RefuseReason::Cookie),
         (("authorization", "Basic eA=="), RefuseReason::Authorized),

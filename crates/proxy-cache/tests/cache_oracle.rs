@@ -64,7 +64,8 @@ fn owned(words: Vec<&'static str>) -> impl Iterator<Item = String> {
     words.into_iter().map(str::to_owned)
 }
 
-/// Fields of a response. Absent is all that the two understand differently on purpose: `proxy-revalidate`, `must-understand` and a directive that is there twice.
+/// Fields of a response. Omitted are those that both implementations understand differently on
+/// purpose: `proxy-revalidate`, `must-understand` and duplicate directives.
 fn response() -> impl Strategy<Value = HeaderMap> {
     let words = [
         "public",
@@ -168,7 +169,7 @@ fn bypasses(headers: &HeaderMap) -> bool {
     bypass(request, &RequestDirectives::read(headers)).is_some()
 }
 
-/// Whether the second request is a hit here.
+/// Returns true if the second request is a hit in this cache.
 fn is_hit(exchange: &Exchange) -> bool {
     let Exchange {
         first,
@@ -240,7 +241,7 @@ fn has_credentials(request: &HeaderMap) -> bool {
     request.contains_key("authorization")
 }
 
-/// Whether it is one for the other implementation.
+/// Returns true if the second request is a hit in the other implementation.
 fn is_hit_there(exchange: &Exchange) -> bool {
     let request = |headers: &HeaderMap| {
         let mut request = Request::get("http://a.example/").body(()).unwrap();
@@ -269,8 +270,8 @@ proptest! {
 
     #[test]
     fn both_serve_the_same_stored_responses(exchange in exchange(false)) {
-        // A cookie is never stored here, and a request with `no-store` not answered; nor does a heuristic lifetime
-        // count for requests with credentials.
+        // This cache never stores a response with a cookie, and never answers a request with
+        // `no-store`. A heuristic lifetime does not apply to requests with credentials either.
         let is_own_rule = exchange.response.contains_key("set-cookie")
             || bypasses(&exchange.second)
             || has_heuristic_lifetime(&exchange.response)

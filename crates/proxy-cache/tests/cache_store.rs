@@ -156,7 +156,7 @@ fn a_fill_that_stores_nothing_wakes_the_requests_that_wait_for_it() {
     let mut waiting = pin!(wait(&store, "/a"));
     drop(fill.mark_uncacheable(reading(0)));
     assert!(matches!(waiting.as_mut().poll(&mut cx), Poll::Ready(None)));
-    // Requests of the next minute are not collapsed.
+    // In the next minute, requests are not collapsed.
     let _first = begin(&store, &key("/a"), &none);
     let _second = begin(&store, &key("/a"), &none);
     let Joined::Fill(_shared) = store.join(&key("/a"), &none, reading(60)) else {
@@ -200,7 +200,7 @@ fn the_bytes_of_all_responses_stay_within_the_maximum() {
     let body = vec![0; 10_000];
     for number in 0..200 {
         let path = format!("/{number}");
-        // Later ones are asked for more often, so that they are admitted.
+        // Later keys are requested more often, so that their responses are admitted.
         for _ in 0..2 + number / 20 {
             let _asked = has(&store, &path);
         }
@@ -343,7 +343,7 @@ fn the_lifetime_of_the_route_is_for_requests_without_credentials_and_cookies() {
         let request = map(&[(name, value)]);
         let found = store.find(&key("/a"), &request);
         assert!(found.response.is_none(), "{name}");
-        // It waits for no other request, and none waits for it.
+        // The request waits for no other one, and none waits for it.
         let _own = begin(&store, &key("/a"), &request);
         let _others = begin(&store, &key("/a"), &HeaderMap::new());
     }

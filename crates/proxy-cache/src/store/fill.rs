@@ -15,7 +15,8 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// The fetch of a response for all requests that wait for it. Dropped without a response, it lets them continue.
+/// The fetch of a response for all requests that wait for it. Dropped without a response, it lets
+/// them continue.
 #[derive(Debug)]
 pub struct Fill {
     store: Arc<CacheStore>,
@@ -31,13 +32,13 @@ pub struct Fill {
     reservation: Reservation,
 }
 
-/// Memory of a body that is not stored. Counts as used until it is dropped.
+/// Memory of a body that is not stored, counted until drop.
 #[derive(Debug)]
 pub struct BodyReservation {
     _reservation: Reservation,
 }
 
-/// A stored body. Its memory counts as used until the last reader drops it.
+/// A stored body. Its memory is counted until the last reader drops it.
 #[derive(Debug)]
 struct ChargedBody {
     bytes: Box<[u8]>,
@@ -53,15 +54,15 @@ impl AsRef<[u8]> for ChargedBody {
 /// The role of a request in the fetch of its response.
 #[derive(Debug)]
 pub enum Joined {
-    /// It fetches the response, for waiting requests too.
+    /// The request fetches the response, for waiting requests too.
     Fill(Fill),
-    /// It waits for the fetch of another request.
+    /// The request waits for another request's fetch.
     Wait(FillWait),
 }
 
 impl CacheStore {
-    /// Joins the requests for the response of `key`: the first one fetches it. If the last response could not be
-    /// stored, each request fetches its own for a while.
+    /// Joins the requests for the response of `key`: the first one fetches it. If the last response
+    /// could not be stored, each request fetches its own for some time.
     #[must_use]
     pub fn join(
         self: &Arc<Self>,
@@ -74,8 +75,8 @@ impl CacheStore {
         let variant = shard.known_variant(url_hash, key);
         let variant = variant.map(|variant| variant.for_request(request));
         let values = variant.as_ref().map_or(&[][..], Variant::values);
-        // Requests with credentials or cookies have fills of their own: their response may be uncacheable although that
-        // of another request is cacheable.
+        // Requests with credentials or cookies have separate fills: their response may be
+        // uncacheable even if the response to other requests is cacheable.
         let selector = (&key.selector, values, has_credentials(request));
         let shared_key = FillKey {
             url: url_hash,
@@ -113,14 +114,15 @@ impl CacheStore {
 }
 
 impl Fill {
-    /// Returns true if other requests may wait for the response; false while responses of this key cannot be stored.
+    /// Returns true if other requests may wait for the response; false while responses of this key
+    /// cannot be stored.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// Counts a body of `length` bytes so far, which takes `memory` bytes. Returns false if it is too large to be
-    /// stored, or if the store has no room for it.
+    /// Counts a body of `length` bytes so far, which uses `memory` bytes. Returns false if it is
+    /// too large to be stored, or the store has no room for it.
     pub fn reserve(&mut self, length: u64, memory: u64) -> bool {
         let is_small = length <= self.store.limits.max_object_bytes;
         is_small && self.reservation.grow_to(memory.max(length))
@@ -135,7 +137,7 @@ impl Fill {
         body: Box<[u8]>,
         now: ClockReading,
     ) -> Arc<StoredResponse> {
-        // The charge replaces the reservation.
+        // The charge below replaces the reservation.
         self.reservation.release();
         let body = ChargedBody {
             _charge: self.store.memory.charge(body.len()),
@@ -144,7 +146,7 @@ impl Fill {
         self.publish_charged(head, variant, Bytes::from_owner(body), now)
     }
 
-    /// Stores the body of `earlier` with the head of its validation.
+    /// Stores the body of `earlier` with the head updated by its validation.
     #[must_use]
     pub fn publish_validated(
         self,
@@ -156,7 +158,7 @@ impl Fill {
         self.publish_charged(head, variant, earlier.body.clone(), now)
     }
 
-    /// Stores a response with a body that is charged already.
+    /// Stores a response with an already charged body.
     fn publish_charged(
         self,
         head: ResponseHead,
@@ -194,8 +196,8 @@ impl Fill {
         response
     }
 
-    /// Ends the fill of a response that may not be stored. Requests for its key are not collapsed for a while. Its
-    /// memory counts as used until the result is dropped.
+    /// Ends the fill of a response that may not be stored. Requests for its key are not collapsed
+    /// for some time. Its memory is counted until the result is dropped.
     pub fn mark_uncacheable(mut self, now: ClockReading) -> BodyReservation {
         self.store.mark_uncacheable(self.request_hash, now);
         let empty = Memory::reservation(&self.store.memory);
@@ -204,7 +206,7 @@ impl Fill {
         }
     }
 
-    /// Removes the stored responses of the URL, which are obsolete.
+    /// Removes the stored responses of the URL.
     pub fn forget_stored(&self) {
         self.store.invalidate(&self.cache_key.url);
     }

@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// A wait for the response to another request. Ready with the response, or with none where it could not be stored.
+/// A wait for the response to another request. Ready with the response, or with `None` if it was
+/// not stored.
 #[derive(Debug)]
 pub struct FillWait {
     state: Arc<FillState>,
-    /// Position of the waker.
     place: Option<usize>,
 }
 

@@ -2,15 +2,15 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Highest count of a key.
+/// Maximum count of a key.
 const MAX_COUNT: u8 = 15;
-/// Counters of one key.
+/// Number of counters of a key.
 const ROWS: u64 = 4;
-/// Counts per counter after which all are halved.
+/// Counted requests per counter of the sketch after which all counters are halved.
 const COUNTS_PER_COUNTER: u64 = 10;
 
-/// Estimates of the number of requests for each key. An estimate is never below the number since the last halving, and
-/// seldom above it. Counts of threads that race may be lost.
+/// Estimates of the number of requests for each key. An estimate is at least the number since the
+/// last halving, and seldom above it. Concurrent counts may be lost.
 #[derive(Debug)]
 pub(super) struct FrequencySketch {
     counters: Box<[AtomicU8]>,
@@ -18,7 +18,7 @@ pub(super) struct FrequencySketch {
 }
 
 impl FrequencySketch {
-    /// One for a store of `max_bytes`, with a counter for each 4 KiB of it.
+    /// A sketch with a counter for each 4 KiB of `max_bytes`.
     pub(super) fn for_bytes(max_bytes: u64) -> Self {
         let counters = (max_bytes / 4_096)
             .clamp(4_096, 1 << 20)
@@ -43,7 +43,7 @@ impl FrequencySketch {
         }
     }
 
-    /// Recent requests for the key with this hash, at most 15.
+    /// The estimated number of recent requests for the key with this hash, at most 15.
     pub(super) fn estimate(&self, hash: u64) -> u8 {
         let counts = self
             .counters_of(hash)
@@ -52,7 +52,7 @@ impl FrequencySketch {
     }
 
     fn halve(&self) {
-        // The thread that takes the count halves; other threads go on.
+        // Only the thread that resets the count halves.
         if self.counted.swap(0, Ordering::Relaxed) == 0 {
             return;
         }

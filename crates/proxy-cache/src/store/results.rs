@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The stored responses under a key.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The one that the request selects.
+    /// The response selected by the request.
     pub response: Option<Arc<StoredResponse>>,
     /// True if responses for other values of request fields are stored.
     pub has_other_variants: bool,
@@ -15,11 +15,11 @@ pub struct Found {
 /// Scope of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Purge {
-    /// The responses of this URL.
+    /// Responses of this URL.
     Url(String),
-    /// Responses of all URLs with this prefix.
+    /// Responses of all URLs that begin with this prefix.
     Prefix(String),
-    /// The responses with this tag in `Cache-Tag` or `Surrogate-Key`.
+    /// Responses with this tag in `Cache-Tag` or `Surrogate-Key`.
     Tag(String),
     /// All responses.
     All,
@@ -30,6 +30,6 @@ pub enum Purge {
 pub struct Purged {
     /// Responses removed.
     pub objects: u64,
-    /// Memory that they occupied, in bytes.
+    /// Bytes of memory released.
     pub bytes: u64,
 }

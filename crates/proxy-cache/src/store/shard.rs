@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Maximum number of responses of one URL, over all routes and variants.
 const MAX_PER_URL: usize = 64;
-/// Memory of a slot in addition to its parts.
+/// Memory of a slot besides key, variant and response.
 const BYTES_PER_SLOT: usize = 192;
 
 /// A part of the store.
@@ -29,18 +29,18 @@ pub(crate) struct Shard {
     count: usize,
 }
 
-/// A stored response, with its key.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(super) url_hash: u64,
     pub(super) key: Arc<CacheKey>,
     pub(super) response: Arc<StoredResponse>,
     pub(super) bytes: usize,
-    /// True if it was used since the hand passed it.
+    /// Used since the hand passed it, so not evicted in this round.
     pub(super) is_used: bool,
 }
 
-/// The identity of a fill, as two hashes: of its URL, and of all else that its response depends on.
+/// The identity of a fill: the hash of its URL, and a hash of all else that its response depends
+/// on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FillKey {
     pub(super) url: u64,
@@ -62,7 +62,7 @@ impl FillKey {
 }
 
 impl Slot {
-    /// Bytes of a slot in addition to those of its response.
+    /// Bytes of a slot without its response.
     pub(super) fn own_bytes(key: &CacheKey, variant: &Variant) -> usize {
         BYTES_PER_SLOT + key.bytes() + variant.bytes()
     }
@@ -100,7 +100,7 @@ impl Shard {
         found
     }
 
-    /// The variant of a stored response of `key`: the next one is probably selected by the same fields.
+    /// The variant of a stored response of `key`: the next response probably has the same `Vary`.
     pub(super) fn known_variant(&self, hash: u64, key: &CacheKey) -> Option<&Variant> {
         let positions = self.by_url.get(&hash)?.iter().rev();
         let slots = positions.filter_map(|position| self.slots.get(*position)?.as_ref());
@@ -108,7 +108,6 @@ impl Shard {
         same.next().map(|slot| &slot.response.variant)
     }
 
-    /// The fill in progress.
     pub(super) fn fill(&self, at: FillKey) -> Option<Arc<FillState>> {
         self.fills.get(&at).map(Arc::clone)
     }
@@ -124,7 +123,8 @@ impl Shard {
         }
     }
 
-    /// Cancels the fills of a URL: their responses are not stored, and later requests do not wait for them.
+    /// Cancels the fills of a URL: their responses are not stored, and later requests do not join
+    /// them.
     pub(super) fn cancel_fills(&mut self, url: u64) {
         self.fills.retain(|at, state| {
             let is_cancelled = at.url == url;
@@ -162,8 +162,8 @@ impl Shard {
         purged
     }
 
-    /// Stores `slot` within `max_bytes`, in place of the same variant. `uses` estimates the number of recent requests
-    /// for a URL.
+    /// Stores `slot` within `max_bytes`, in place of the same variant. `uses` estimates the number
+    /// of recent requests for a URL.
     pub(super) fn insert(
         &mut self,
         slot: Slot,
@@ -180,7 +180,7 @@ impl Shard {
                 break;
             };
             let is_expired = victim.response.freshness.is_expired(now);
-            // The response that it replaces was admitted before.
+            // The replaced response was admitted before.
             let is_admitted =
                 replaced.objects > 0 || is_expired || own_uses > uses(victim.url_hash);
             if !is_admitted {
@@ -201,7 +201,7 @@ impl Shard {
         }
     }
 
-    /// Removes the response that `slot` replaces, and the oldest one of a URL with too many.
+    /// Removes the response that `slot` replaces, and the oldest response of a URL with too many.
     fn remove_same(&mut self, slot: &Slot, replaced: &mut Purged) {
         let positions = self.by_url.get(&slot.url_hash).cloned().unwrap_or_default();
         for &position in &positions {
@@ -221,7 +221,8 @@ impl Shard {
         }
     }
 
-    /// The next response that was not used since the hand passed it. Two rounds find one unless the shard is empty.
+    /// Finds the next response that was not used since the hand passed it. Two rounds find one
+    /// unless the shard is empty.
     fn victim(&mut self) -> Option<(usize, &Slot)> {
         let count = self.slots.len();
         for _ in 0..count.saturating_mul(2) {

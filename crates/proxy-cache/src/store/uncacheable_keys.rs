@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const ENTRIES: usize = 4_096;
 
-/// Keys of responses that recently could not be stored, so that requests for them are not collapsed. Fixed size: a key
-/// may displace another one.
+/// Keys of responses that recently could not be stored, so that requests for them are not
+/// collapsed. Its size is fixed: a key may displace another one.
 #[derive(Debug)]
 pub(super) struct UncacheableKeys {
     /// The upper half of a key's hash, and the second until which the entry is valid.
