@@ -11,8 +11,8 @@ use proxy_http1::{Pipe, SpliceFrom};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-/// A response body. Read to its end, its connection returns to the pool; dropped before, the
-/// connection is closed, or with HTTP/2 its stream is reset.
+/// A response body. Read to its end, its connection returns to the pool; dropped before the end,
+/// the connection is closed, or the stream is reset with HTTP/2.
 #[derive(Debug)]
 pub struct ResponseBody<B: Body + 'static>(Kind<B>);
 
@@ -31,7 +31,7 @@ struct Http1Body<B> {
 }
 
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBody<B> {
-    /// The body that arrives on `connection`.
+    /// A body received on `connection`.
     pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>) -> Self {
         Self(Kind::Http1(Http1Body {
             connection: Some(connection),
@@ -39,12 +39,12 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }))
     }
 
-    /// The body that arrives on `stream`.
+    /// A body received on `stream`.
     pub fn streamed(stream: RecvStream, call: Box<Http2Request<B>>) -> Self {
         Self(Kind::Http2(stream, Some(call)))
     }
 
-    /// The body, if all of it arrived with its head and the request was sent completely.
+    /// Takes the body, if all of it arrived with its head and the request was sent completely.
     pub fn take_whole(&mut self) -> Option<Bytes> {
         match &mut self.0 {
             Kind::Http1(alone) => alone.connection.as_mut()?.take_whole(),
@@ -52,7 +52,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Returns true if it was read completely.
+    /// Returns true if the body was read completely.
     #[inline]
     pub fn is_end_stream(&self) -> bool {
         match &self.0 {
@@ -108,8 +108,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         }
     }
 
-    /// Moves at most `most` bytes into `pipe`. `None`: they have to be read by
-    /// [`Self::poll_frame`].
+    /// Moves at most `most` bytes into `pipe`. `None`: the caller must use [`Self::poll_frame`].
     ///
     /// # Errors
     /// [`SendError`]; the connection is unusable afterwards.

@@ -1,4 +1,4 @@
-//! Opens a connection to a target.
+//! Opening of a connection to a target.
 
 use crate::error::ConnectError;
 use crate::limit::ConnectionLimit;
@@ -24,11 +24,12 @@ pub struct ConnectSettings {
     pub tls: Option<(Arc<ClientTls>, ServerName<'static>)>,
     /// Limit of connections over all workers; `None` is unlimited.
     pub limit: Option<Arc<ConnectionLimit>>,
-    /// The PROXY protocol header that a connection begins with; `None` for a target without one.
+    /// The PROXY protocol header at the beginning of a connection; `None` for a target without one.
     pub proxy_header: Option<Arc<[u8]>>,
 }
 
-/// Connects to `address` once, without a time limit: TCP and, by `settings`, a PROXY protocol header and TLS.
+/// Connects to `address` once, without a time limit: TCP and, according to `settings`, a PROXY
+/// protocol header and TLS.
 ///
 /// # Errors
 /// [`ConnectError`] of this attempt.
@@ -44,7 +45,7 @@ pub async fn connect_once(
     let Some((tls, name)) = &settings.tls else {
         return Ok(UpstreamStream::Tcp(stream));
     };
-    // Fetched for each connection, because its files may have changed.
+    // Read again for each connection, because its files may have changed.
     let stream = TlsConnector::from(tls.config())
         .connect(name.clone(), stream)
         .await
@@ -52,7 +53,7 @@ pub async fn connect_once(
     Ok(UpstreamStream::Tls(Box::new(UpstreamTlsStream(stream))))
 }
 
-/// `EMFILE` and `ENFILE` are not the target's fault.
+/// `EMFILE` and `ENFILE` are faults of the proxy, not of the target.
 fn io_error(error: io::Error) -> ConnectError {
     let descriptors = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
     match error.raw_os_error() {

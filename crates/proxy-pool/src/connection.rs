@@ -27,14 +27,12 @@ pub struct Connection<B> {
     // Boxed, because a pool moves connections.
     talk: Box<Http1Session<B>>,
     permit: Option<ConnectionPermit>,
-    /// The target of the connection.
     pub(crate) target: TargetId,
-    /// Time of creation.
     pub(crate) since: Tick,
     pub(crate) idle_since: Tick,
-    /// The only client that it is for; `None` if requests of all clients share it.
+    /// The only client with access; `None` if all clients share the connection.
     pub(crate) owner: Option<Rc<ConnectionOwner>>,
-    /// Present while it is idle, if connections are limited.
+    /// Set while the connection is idle, if connections are limited.
     pub(crate) idle_mark: Option<IdleMark>,
 }
 
@@ -43,8 +41,8 @@ pub struct Connection<B> {
 pub struct ConnectionOwner {
     /// PROXY protocol header of the connection; empty without one.
     pub proxy_header: Arc<[u8]>,
-    /// Present while the client connection lasts; a later one from the same address and port has another.
-    /// `None` if equal headers are the same client's: a trusted proxy named it.
+    /// Alive while the client connection lasts; a later one from the same address and port has
+    /// another. `None` if equal headers mean the same client: a trusted proxy named it.
     pub connection: Option<Weak<()>>,
 }
 
@@ -53,9 +51,8 @@ struct Http1Session<B> {
     transport: UpstreamStream,
     incoming: ResponseReader,
     outgoing: MessageWriter<B>,
-    /// True if the body was taken from the current request.
+    /// The current request is not complete any more: its body was taken.
     took_body: bool,
-    /// True if the connection failed.
     broken: bool,
 }
 
@@ -75,7 +72,8 @@ impl ConnectionOwner {
 }
 
 impl<B> Connection<B> {
-    /// For `transport`, connected to `target` at `since`. `permit` is released when the connection ends.
+    /// Makes a connection over `transport` to `target`, established at `since`. `permit` is
+    /// released when the connection ends.
     #[must_use]
     pub fn new(
         transport: UpstreamStream,
@@ -101,13 +99,15 @@ impl<B> Connection<B> {
         }
     }
 
-    /// The connection for this client alone, with the header of which it has begun.
+    /// Reserves the connection, which began with the PROXY protocol header of `owner`, for that
+    /// client.
     #[must_use]
     pub fn for_client(self, owner: Option<Rc<ConnectionOwner>>) -> Self {
         Self { owner, ..self }
     }
 
-    /// Returns true if no later request can use it: its client connection has ended.
+    /// Returns true if no later request can use the connection, because its client has
+    /// disconnected.
     pub(crate) fn is_orphaned(&self) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.has_ended())
     }
@@ -134,7 +134,7 @@ impl<B> Connection<B> {
         self.talk.incoming.received()
     }
 
-    /// Returns true if the response has been read completely.
+    /// Returns true if the response was read completely.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.talk.incoming.is_over()
@@ -150,7 +150,7 @@ impl<B> Connection<B> {
         poll_hang_up(cx, &mut self.talk.transport).is_pending()
     }
 
-    /// The tunnel of a connection with a `101` as its last response.
+    /// Converts a connection with `101` as its last response into a tunnel.
     pub fn into_tunnel(self) -> (Tunnel, Option<ConnectionPermit>) {
         let Http1Session {
             transport,
@@ -167,8 +167,8 @@ impl<B> Connection<B> {
 }
 
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
-    /// Sends `request`, taking its body out, with the field lines that `more` appends, and waits
-    /// for the head of the response, which [`Self::take_answer`] returns then. `notice` gets the raw
+    /// Sends `request`, which loses its body, with the field lines that `more` appends. Waits for
+    /// the head of the response, which [`Self::take_answer`] returns then. `notice` gets the raw
     /// heads of preceding 1xx responses.
     ///
     /// # Errors
@@ -194,7 +194,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
                 talk.begin(request, &more);
                 talk.poll_upload(cx)?;
                 if !talk.is_unheard() {
-                    // No data has arrived: that was just tested.
+                    // `poll_hang_up` has just shown that no data has arrived.
                     return Poll::Pending;
                 }
             }
@@ -213,13 +213,13 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         answer
     }
 
-    /// The head of the response that [`Self::send`] has waited for, with its fields if they are not in
-    /// its map. An empty one if it was taken before.
+    /// Takes the head of the response that [`Self::send`] has waited for, with its fields if they
+    /// are not in its map. Empty if it was taken before.
     pub fn take_answer(&mut self) -> Response<Option<VerbatimFields>> {
         self.talk.incoming.take_answer()
     }
 
-    /// The rest of the response's body, if all of it has arrived and the request was sent
+    /// Takes the rest of the response's body, if all of it has arrived and the request was sent
     /// completely.
     #[inline]
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
@@ -228,7 +228,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         is_sent.then(|| talk.incoming.take_whole()).flatten()
     }
 
-    /// The next piece of the response's body, or its trailers.
+    /// The next part of the response's body, or its trailers.
     #[inline]
     pub(crate) fn poll_frame(
         &mut self,
@@ -248,7 +248,8 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
         matches!(talk.transport, UpstreamStream::Tcp(_)) && talk.incoming.can_splice()
     }
 
-    /// Moves at most `most` bytes of the response's body into `pipe`. `None`: they have to be read.
+    /// Moves at most `most` bytes of the response's body into `pipe`. `None`: the caller must read
+    /// them.
     pub(crate) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -313,7 +314,8 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
         self.incoming.poll_splice(cx, &self.transport, pipe, most)
     }
 
-    /// Returns true if the target has closed its reading side before it took a byte of the request.
+    /// Returns true if the target has closed its reading side before the first byte of the request
+    /// was sent.
     fn is_unheard(&self) -> bool {
         self.outgoing.is_write_closed() && self.outgoing.sent() == 0
     }
@@ -327,7 +329,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
     }
 }
 
-/// The framing of the body, according to its head; without a field, its own length.
+/// The framing of the body according to the head; without a field, according to the body's length.
 fn framing(request: &Request<impl Body>) -> Framing {
     let headers = request.headers();
     if headers.contains_key(TRANSFER_ENCODING) {

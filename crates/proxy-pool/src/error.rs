@@ -60,7 +60,7 @@ pub enum SendError {
     TimedOut {
         /// Timer that expired.
         timer: Timer,
-        /// Its length.
+        /// Configured timeout.
         after: Duration,
     },
     /// An HTTP/2 request failed.

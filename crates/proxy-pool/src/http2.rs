@@ -1,8 +1,8 @@
 //! HTTP/2 to targets: connections that carry many requests at once.
 //!
-//! An [`Http2Connection`](connection::Http2Connection) is driven by a task of its own; a
-//! [`StreamSlot`] is a request's place on it; an [`Http2Request`] is the request itself, sent and
-//! read by the request's own task, so that a slow client delays only its own stream.
+//! An [`Http2Connection`](connection::Http2Connection) is driven by its own task; a [`StreamSlot`]
+//! is a request's place on it; an [`Http2Request`] is the request itself, sent and read by the
+//! request's own task, so that a slow client delays only its own stream.
 
 mod connect_notify;
 pub(crate) mod connection;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The maximum number of idle connections to one target, over all workers. Clones share it.
+/// The maximum number of idle connections to one target, over all workers. Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct IdleLimit(Arc<Idle>);
 
@@ -14,7 +14,7 @@ struct Idle {
 }
 
 /// One pool's part of a limit. Places are kept while connections are opened and closed, and
-/// released with [`Self::shrink`], so that a request with an idle connection available accesses no
+/// released with [`Self::shrink`], so that requests with an available idle connection access no
 /// shared memory.
 #[derive(Debug)]
 pub(crate) struct IdleShare {
@@ -32,12 +32,12 @@ impl IdleLimit {
         }))
     }
 
-    /// Sets the maximum. With a lower one connections are closed within a second.
+    /// Sets the maximum. After a reduction, connections are closed within a second.
     pub fn set_max(&self, max: u32) {
         self.0.max.store(max, Ordering::Relaxed);
     }
 
-    /// Places that pools have taken for idle connections.
+    /// Number of places taken by pools for idle connections.
     #[must_use]
     pub fn held(&self) -> u32 {
         self.0.held.load(Ordering::Relaxed)
@@ -57,7 +57,6 @@ impl IdleShare {
         }
     }
 
-    /// Returns true if it is a share of `limit`.
     pub(crate) fn is_of(&self, limit: &IdleLimit) -> bool {
         Arc::ptr_eq(&self.limit.0, &limit.0)
     }
@@ -83,8 +82,8 @@ impl IdleShare {
         true
     }
 
-    /// Releases the places beyond `idle`, and more while the limit is exceeded. Returns the number
-    /// of connections that may stay.
+    /// Releases the places beyond `idle`, and more while the limit is exceeded. Returns the
+    /// permitted number of connections.
     pub(crate) fn shrink(&mut self, idle: usize) -> usize {
         let unused = self
             .held

@@ -1,6 +1,6 @@
 //! Pools of connections to targets, one per worker.
 //!
-//! No type here is `Send`: a pool belongs to one thread. A connection has no task of its own; it is
+//! No type here is `Send`: a pool belongs to one thread. A connection has no separate task; it is
 //! driven by the task that waits for its response ([`Connection::send`]) or reads its body
 //! ([`ResponseBody`]), so that a slow client delays only its own upstream connection, and no
 //! wake-up crosses tasks.

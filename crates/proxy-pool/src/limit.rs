@@ -8,23 +8,23 @@ use std::sync::{Arc, MutexGuard, PoisonError, Weak};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-/// Number of times that a waiting request may be overtaken by later requests, which a worker can
-/// serve with a returned connection.
+/// Number of times that a waiting request may be overtaken by later requests of a worker with a
+/// returned connection.
 const MAX_OVERTAKEN: u32 = 8;
 
 /// The maximum number of connections to one target over all workers, idle ones included.
 ///
-/// Requests above the limit wait in one queue for all workers, in which clients take turns: a client's
-/// second request waits until each other client has had a turn. A released permit is granted to the
-/// first of them at once. A connection returned to a pool is granted to a request of the same
-/// worker if the first has not been overtaken too often; else it is closed and its permit is
-/// granted to the first. When a request begins to wait while a worker keeps an idle connection,
-/// that worker gets a request to close it.
+/// Requests above the limit wait in one queue for all workers, in which clients take turns: a
+/// client's second request waits until each other client has had a turn. A released permit is
+/// granted to the first request of the queue at once. A connection returned to a pool is granted to
+/// a request of the same worker if the first request of the queue has not been overtaken too often;
+/// otherwise it is closed and its permit is granted to the first request. If a request begins to
+/// wait while a worker keeps an idle connection, that worker is notified to close it.
 #[derive(Debug)]
 pub struct ConnectionLimit {
     held: AtomicU32,
     max: AtomicU32,
-    /// Length of the queue. Pools test it whenever a connection is returned.
+    /// Length of the queue, for pools to test whenever a connection is returned.
     waiting: AtomicU32,
     queue: Lock,
 }
@@ -37,14 +37,14 @@ type Lock = std::sync::Mutex<Queue>;
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// In order of turns, then of arrival.
+    /// Ordered by turn, then by arrival.
     waiters: VecDeque<Waiter>,
-    /// The turn of the latest request that was served.
+    /// The turn of the latest request served.
     turn: u64,
     members: Vec<Weak<PoolMember>>,
 }
 
-/// The next ticket. Unique over all limits, because one pool may wait for several of them.
+/// The next ticket. Unique over all limits, because one pool may wait for several limits.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
 
 /// A waiting request.
@@ -52,9 +52,9 @@ static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
 struct Waiter {
     ticket: u64,
     client: ClientKey,
-    /// Turns of the queue that end before it is served.
+    /// Number of the turn in which the request is served.
     turn: u64,
-    /// The pool that can provide its connection.
+    /// The pool that may provide the connection.
     pool: Option<Arc<PoolMember>>,
     overtaken: u32,
     grant: oneshot::Sender<Grant>,
@@ -87,7 +87,7 @@ pub(crate) struct PoolMember {
     limit: Arc<ConnectionLimit>,
     /// Number of idle connections in the pool.
     idle: AtomicU32,
-    /// Asks the pool to close an idle connection to the target.
+    /// Notifies the pool to close an idle connection to the target.
     evictions: UnboundedSender<TargetId>,
 }
 
@@ -107,7 +107,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// A permit; `None` if the limit is reached or requests are waiting.
+    /// Takes a permit; `None` if the limit is reached or requests are waiting.
     #[must_use]
     pub fn acquire(self: &Arc<Self>) -> Option<ConnectionPermit> {
         if self.is_wanted() {
@@ -121,8 +121,8 @@ impl ConnectionLimit {
         self.max.load(Ordering::Relaxed)
     }
 
-    /// Sets the maximum. A lower one closes no connections: permits are withheld until there are
-    /// fewer.
+    /// Sets the maximum. A lower one closes no connections: no permits are granted until enough
+    /// connections have ended.
     pub fn set_max(self: &Arc<Self>, max: u32) {
         self.max.store(max, Ordering::SeqCst);
         self.serve();
@@ -131,7 +131,7 @@ impl ConnectionLimit {
     /// Returns true if requests are waiting.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
-        // Either this load sees a request that begins to wait, or the request sees the permit
+        // Either this load sees a request that begins to wait, or that request sees the permit
         // released before.
         self.waiting.load(Ordering::SeqCst) > 0
     }
@@ -168,8 +168,8 @@ impl ConnectionLimit {
         self.note_length(&queue);
     }
 
-    /// Ends the wait of a request that can use a connection of `pool`. Returns its ticket; `None` if
-    /// the connection is to be closed.
+    /// Ends the wait of a request that can use a connection of `pool`, and returns its ticket.
+    /// `None` means that the connection should be closed.
     pub(crate) fn hand_over(&self, pool: &Arc<PoolMember>) -> Option<u64> {
         loop {
             let waiter = self.pop_for(pool)?;
@@ -180,7 +180,7 @@ impl ConnectionLimit {
         }
     }
 
-    /// Asks a pool with an idle connection to close one, if a request is waiting.
+    /// Notifies a pool with an idle connection to close one, if a request is waiting.
     pub(crate) fn request_eviction(&self) {
         if !self.is_wanted() {
             return;
@@ -213,10 +213,9 @@ impl ConnectionLimit {
         waiter
     }
 
-    /// Grants available permits to the first requests in the queue.
     fn serve(self: &Arc<Self>) {
         while let Some((waiter, permit)) = self.next_served() {
-            // If the request was cancelled, the permit is dropped and granted to the next one.
+            // If the request was cancelled, the permit is dropped and granted to the next request.
             drop(waiter.grant.send(Grant::Permit(permit)));
         }
     }
@@ -251,7 +250,7 @@ impl ConnectionLimit {
 }
 
 impl Queue {
-    /// The turn of another request of `client`: the present one, or the turn after its last.
+    /// The turn of another request of `client`: the current turn, or one after the client's last.
     fn next_turn(&self, client: ClientKey) -> u64 {
         let mut latest_first = self.waiters.iter().rev();
         let last = latest_first.find(|waiter| waiter.client == client);
@@ -293,7 +292,8 @@ impl PoolMember {
         known.or_else(|| Some(Self::join(limit, target, evictions.clone())))
     }
 
-    /// Registers a pool at `limit`. By `evictions` it is requested to close idle connections to `target`.
+    /// Registers a pool at `limit`. The pool is notified by `evictions` to close idle connections
+    /// to `target`.
     fn join(
         limit: &Arc<ConnectionLimit>,
         target: TargetId,
@@ -316,13 +316,13 @@ impl PoolMember {
         &self.limit
     }
 
-    /// Counts a connection as idle while the mark lives.
+    /// Counts a connection as idle until the mark is dropped.
     pub(crate) fn mark_idle(self: &Arc<Self>) -> IdleMark {
         self.idle.fetch_add(1, Ordering::SeqCst);
         IdleMark(Arc::clone(self))
     }
 
-    /// Requests that the pool closes an idle connection. Returns false if the pool was dropped.
+    /// Notifies the pool to close an idle connection. Returns false if the pool was dropped.
     pub(crate) fn evict(&self) -> bool {
         self.evictions.send(self.target).is_ok()
     }

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker, ready};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// The idle connections of one worker, newest first.
+/// The idle connections of one worker. The newest one is used first.
 #[derive(Debug)]
 pub struct Pool<B> {
     clock: Rc<Clock>,
-    /// By slot of the target.
+    /// Indexed by the target's slot.
     target_pools: RefCell<Vec<Option<TargetPool<B>>>>,
     size: Cell<u32>,
     http2: Rc<Http2Pool>,
@@ -66,14 +66,14 @@ impl<B> Pool<B> {
             if let Some(ticket) = handed.flatten() {
                 self.handed_over.borrow_mut().insert(ticket, connection);
             }
-            // It is closed, so that its permit is granted to the first waiting request.
+            // Dropping the connection grants its permit to the first waiting request.
             return;
         }
         if !target_pool.idle_share.covers(target_pool.idle.len() + 1) {
             if connection.owner.is_none() || target_pool.idle.is_empty() {
                 return;
             }
-            // The client of the oldest may be gone, and no other one can use it.
+            // The client of the oldest connection may be gone, and no other client can use it.
             drop(target_pool.idle.remove(0));
             self.size.set(self.size.get().saturating_sub(1));
         }
@@ -109,8 +109,8 @@ impl<B> Pool<B> {
         }
     }
 
-    /// Closes idle connections for waiting requests of other workers, as soon as that is requested.
-    /// Never ready: a worker polls it in a task of its own.
+    /// Closes idle connections for waiting requests of other workers, on notification. Never ready:
+    /// a worker polls it in a separate task.
     pub fn poll_evictions(&self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let requested = self.eviction_requests.borrow_mut().poll_recv(cx);
@@ -127,7 +127,7 @@ impl<B> Pool<B> {
         target_pool_of(&mut target_pools, target)?.member.clone()
     }
 
-    /// The connection granted to the request with this ticket.
+    /// Takes the connection granted to the request with this ticket.
     pub(crate) fn take_handed_over(&self, ticket: u64) -> Option<Connection<B>> {
         self.handed_over.borrow_mut().remove(&ticket)
     }
@@ -146,12 +146,12 @@ impl<B> Pool<B> {
             drop(target_pool.idle.remove(0));
             self.size.set(self.size.get().saturating_sub(1));
         }
-        // This pool may have lost its last idle connection, while another has one.
+        // This pool may have no idle connection any more, while another pool has one.
         member.limit().request_eviction();
     }
 
-    /// Applies the targets of a new plan. Idle connections to targets that remain are kept, all
-    /// other idle connections are closed.
+    /// Applies the targets of a new plan. Idle connections to remaining targets are kept, all other
+    /// idle connections are closed.
     pub fn apply(&self, targets: Vec<PoolSettings>) {
         self.http2.apply(&targets);
         let mut target_pools = self.target_pools.borrow_mut();
@@ -196,7 +196,7 @@ impl<B> Pool<B> {
         self.size.set(u32::try_from(size).unwrap_or(u32::MAX));
     }
 
-    /// An idle connection to `target`.
+    /// Takes an idle connection to `target`.
     pub fn checkout(&self, target: TargetId) -> Option<Connection<B>> {
         let mut target_pools = self.target_pools.borrow_mut();
         let target_pool = target_pool_of(&mut target_pools, target)?;
@@ -213,7 +213,7 @@ impl<B> Pool<B> {
         None
     }
 
-    /// An idle connection to `target` that is for this client alone.
+    /// Takes an idle connection to `target` that is reserved for this client.
     pub fn checkout_of_client(
         &self,
         target: TargetId,
@@ -252,8 +252,8 @@ impl<B> Pool<B> {
         target_pool_of(&mut target_pools, target).map_or(0, |target_pool| target_pool.idle.len())
     }
 
-    /// Closes connections that were idle for too long, that were closed by the target, or with a client that has
-    /// ended.
+    /// Closes connections that were idle for too long, were closed by the target, or are reserved
+    /// for a disconnected client.
     pub fn sweep(&self) {
         self.http2.sweep();
         let now = self.clock.now();
@@ -273,7 +273,7 @@ impl<B> Pool<B> {
                     && connection.is_kept(&mut cx)
             });
             let kept = idle_share.shrink(idle.len());
-            // The newest are last.
+            // The newest connections are last, and stay.
             idle.drain(..idle.len().saturating_sub(kept));
             if idle.is_empty() {
                 *idle = Vec::new();
@@ -293,7 +293,7 @@ impl<B> Pool<B> {
     }
 }
 
-/// The pool of `target`; `None` if its slot now belongs to another target.
+/// The pool of `target`; `None` if its slot belongs to another target now.
 fn target_pool_of<B>(
     target_pools: &mut [Option<TargetPool<B>>],
     target: TargetId,

@@ -23,12 +23,12 @@ pub struct PoolSettings {
 }
 
 impl PoolSettings {
-    /// Returns true if a connection that is idle since `since` is to be closed.
+    /// Returns true if a connection that has been idle since `since` should be closed.
     pub(crate) fn is_idle_too_long(&self, since: Tick, now: Tick) -> bool {
         is_over(since, self.idle_for, now)
     }
 
-    /// Returns true if a connection that was made at `since` may not serve another request.
+    /// Returns true if a connection made at `since` may not serve another request.
     #[inline]
     pub(crate) fn is_too_old(&self, since: Tick, now: Tick) -> bool {
         let over = |lifetime| is_over(since, lifetime, now);

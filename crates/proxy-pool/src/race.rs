@@ -1,4 +1,4 @@
-//! Connecting to one of several addresses of a target, in parallel if one is slow. [RFC 8305]
+//! Parallel connection attempts to several addresses of a target. [RFC 8305]
 
 use crate::connect::{ConnectSettings, connect_once};
 use crate::error::ConnectError;
@@ -11,11 +11,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// Time without an answer from an address after which the next one is tried in parallel. [RFC 8305
-/// §5]
+/// Time without an answer from an address before a parallel attempt at the next one. [RFC 8305 §5]
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
-/// One of the addresses that a connection may be made to.
+/// A possible address of a connection.
 #[derive(Debug)]
 pub struct Candidate {
     /// The caller's number of the target at this address.
@@ -39,10 +38,10 @@ pub struct Dialed {
     pub permit: Option<ConnectionPermit>,
 }
 
-/// Connects to `first` or, if it fails or does not answer for a quarter of a second, to each of the further
-/// candidates in turn; the first that answers wins. `candidate` makes the candidate of a position on its turn;
-/// a position without one is skipped. `failed` is called for each failed candidate while further ones are
-/// left.
+/// Connects to `first` or, if it fails or does not answer for a quarter of a second, to each of the
+/// further candidates in turn; the first answer wins. `candidate` makes the candidate of a position
+/// on its turn; a position without one is skipped. `failed` is called for each failed candidate
+/// that is followed by another.
 ///
 /// # Errors
 /// The [`ConnectError`] of the last candidate, if all failed.
@@ -63,7 +62,6 @@ pub async fn connect(
     connected
 }
 
-/// The candidates that have not been tried.
 struct Candidates<'o, F> {
     first: Option<Candidate>,
     others: std::slice::Iter<'o, u16>,
@@ -77,7 +75,7 @@ impl<F: Fn(u16) -> Option<Candidate>> Candidates<'_, F> {
         first.or_else(|| self.others.find_map(|position| candidate(*position)))
     }
 
-    /// Returns true if some may be left.
+    /// Returns true if no candidate is left. The remaining positions may have none either.
     fn is_over(&self) -> bool {
         self.first.is_none() && self.others.len() == 0
     }
@@ -102,8 +100,8 @@ async fn dial(candidate: Candidate) -> (u16, Result<Dialed, ConnectError>) {
     (position, dialed)
 }
 
-/// The first connection established to any of the candidates, within the timeout of the first for
-/// all together.
+/// Makes the first connection to any of the candidates, within the timeout of the first candidate
+/// for all of them.
 async fn race(
     mut left: Candidates<'_, impl Fn(u16) -> Option<Candidate>>,
     failed: impl Fn(u16, &ConnectError),
@@ -157,10 +155,9 @@ async fn race(
     .await
 }
 
-/// Attempts in progress.
 struct Race<F> {
     attempts: Vec<Pin<Box<F>>>,
-    /// The last failed attempt, reported to the caller once another follows.
+    /// The last failed attempt, reported to the caller when another follows.
     last: (Option<u16>, ConnectError),
 }
 

@@ -1,4 +1,4 @@
-//! The response reader of an HTTP/1.1 connection: validates input as it is read, then parses it.
+//! The response reader of an HTTP/1.1 connection: validates input on arrival, then parses it.
 
 use crate::error::SendError;
 use crate::upstream_stream::UpstreamStream;
@@ -19,16 +19,15 @@ const MAX_READ_BYTES: usize = 256 * 1024;
 /// The response to a request that is sent.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedResponse {
-    /// The kind of the request.
+    /// Kind of the request.
     pub to: RequestKind,
-    /// True if its fields are neither read nor edited: they may be omitted from its map.
+    /// True if its fields are neither read nor edited, so that its map may omit them.
     pub is_verbatim: bool,
 }
 
-/// A response head, and its fields if they are not in its map.
+/// A response head, with its fields if they are not in its map.
 pub(crate) type AnswerHead = Response<Option<VerbatimFields>>;
 
-/// The reading side of one connection.
 #[derive(Debug)]
 pub(crate) struct ResponseReader {
     guard: ResponseValidator,
@@ -40,9 +39,10 @@ pub(crate) struct ResponseReader {
     expected: ExpectedResponse,
     heads_taken: u64,
     received: u64,
-    /// The head of the current response until it is taken: it is large to be handed on.
+    /// The head of the current response until it is taken. Not returned by value, because it is
+    /// large.
     answer: AnswerHead,
-    /// `None` until the head was read.
+    /// `None` until the head has been read.
     body: Option<BodyDecoder>,
     keeps: bool,
 }
@@ -66,7 +66,6 @@ impl ResponseReader {
         }
     }
 
-    /// Announces a request.
     pub(crate) fn expect(&mut self, expected: ExpectedResponse) {
         self.guard.expect(expected.to);
         self.expected = expected;
@@ -74,18 +73,16 @@ impl ResponseReader {
         self.body = None;
     }
 
-    /// Bytes received since the last request.
+    /// Bytes received since the last request began.
     pub(crate) fn received(&self) -> u64 {
         self.received
     }
 
-    /// Returns true if the response is complete.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         self.body.as_ref().is_some_and(BodyDecoder::is_over)
     }
 
-    /// Returns true if another request may follow.
     #[inline]
     pub(crate) fn is_reusable(&self) -> bool {
         self.keeps && self.is_over() && self.unread.is_empty()
@@ -109,8 +106,8 @@ impl ResponseReader {
         self.strategy.forget();
     }
 
-    /// Ready with the status when the head of the response is there to be taken; `notice` gets the raw heads of
-    /// preceding 1xx responses.
+    /// Ready with the status when the head of the response can be taken; `notice` gets the raw
+    /// heads of preceding 1xx responses.
     pub(crate) fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
@@ -121,7 +118,7 @@ impl ResponseReader {
             while self.heads_taken < self.guard.heads_seen() {
                 let head = self.take_head().ok_or(UNPARSABLE_HEAD)?;
                 match head.status().ok_or(UNPARSABLE_HEAD)? {
-                    // Dropped, because this proxy answers `Expect` itself.
+                    // Dropped, because the proxy answers `Expect` itself.
                     StatusCode::CONTINUE => {}
                     status if is_interim(status) => notice(head.as_bytes()),
                     _ => return Poll::Ready(self.begin_body(head)),
@@ -133,7 +130,7 @@ impl ResponseReader {
         }
     }
 
-    /// The error of a connection that has ended before the response's head was complete.
+    /// The error of a connection that ended before the response's head was complete.
     fn end_within_head(&mut self) -> SendError {
         match self.guard.eof() {
             Ok(_) => SendError::Closed(None),
@@ -147,7 +144,7 @@ impl ResponseReader {
         Head::take(&mut self.unread, std::mem::take(&mut self.lines))
     }
 
-    /// The head of the response; an empty one unless it has just been read.
+    /// Takes the head of the response; empty unless it has just been read.
     pub(crate) fn take_answer(&mut self) -> AnswerHead {
         std::mem::take(&mut self.answer)
     }
@@ -169,12 +166,12 @@ impl ResponseReader {
         Ok(self.answer.status())
     }
 
-    /// The remainder of a body with a known length, if it has arrived completely.
+    /// Takes the rest of a body with a known length, if it has arrived completely.
     pub(crate) fn take_whole(&mut self) -> Option<Bytes> {
         self.body.as_mut()?.take_whole(&mut self.unread)
     }
 
-    /// The next piece of the body, or its trailers. `None` at its end.
+    /// The next part of the body, or its trailers. `None` at its end.
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -210,7 +207,7 @@ impl ResponseReader {
         self.unread.is_empty() && left.is_some_and(|left| left > 0)
     }
 
-    /// Moves at most `most` bytes of the body into `pipe`. `None` if it must be read instead.
+    /// Moves at most `most` bytes of the body into `pipe`. `None`: the caller must read them.
     pub(crate) fn poll_splice(
         &mut self,
         cx: &mut Context<'_>,
@@ -221,11 +218,11 @@ impl ResponseReader {
         let (UpstreamStream::Tcp(stream), Some(body)) = (transport, &mut self.body) else {
             return Poll::Ready(Ok(None));
         };
-        // The next head gets a small read, so that the body after it can be spliced.
+        // The read for the next head stays small, so that the body after it can be spliced.
         self.strategy.forget();
         let most = most.min(body.left().unwrap_or_default());
         let moved = match ready!(pipe.poll_fill(cx, stream, most)) {
-            // Reading determines whether that is an error.
+            // A read determines whether this end is an error.
             Ok(0) => return Poll::Ready(Ok(None)),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 return Poll::Ready(Ok(None));
@@ -255,8 +252,8 @@ impl ResponseReader {
         Poll::Ready(Ok(count))
     }
 
-    /// Validates the buffer from `before` on. Bytes after a complete response make the connection
-    /// unusable and do not affect the response.
+    /// Validates the buffer from `before` on. Bytes after a complete response prevent reuse of the
+    /// connection, and do not affect the response.
     fn judge(&mut self, before: usize) -> Result<(), FramingError> {
         let fresh = self.unread.get(before..).unwrap_or_default();
         let leads = before == 0 && self.guard.between_messages();
@@ -278,7 +275,7 @@ impl ResponseReader {
     }
 }
 
-/// Returns true if another head follows one with this status.
+/// Returns true if a response with this status is followed by another one.
 fn is_interim(status: StatusCode) -> bool {
     status.is_informational() && status != StatusCode::SWITCHING_PROTOCOLS
 }
@@ -299,5 +296,5 @@ impl From<ReadError> for SendError {
     }
 }
 
-/// The validator accepted a head that cannot be parsed, which is not known to happen.
+/// Error of a head that the validator accepted although it cannot be parsed. No such head is known.
 const UNPARSABLE_HEAD: SendError = SendError::BadResponse(FramingError::BadStatusLine);

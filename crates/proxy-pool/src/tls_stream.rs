@@ -16,7 +16,7 @@ impl Drop for UpstreamTlsStream {
     }
 }
 
-/// A socket used without waiting.
+/// Writes to a socket without waiting.
 struct NonBlocking<'s>(&'s TcpStream);
 
 impl Write for NonBlocking<'_> {

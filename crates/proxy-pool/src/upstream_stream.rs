@@ -32,7 +32,7 @@ impl UpstreamStream {
         }
     }
 
-    /// Checks that HTTP/2 may be used: without TLS by configuration, with TLS by ALPN.
+    /// Checks that HTTP/2 may be used: by configuration without TLS, by ALPN with TLS.
     ///
     /// # Errors
     /// [`ConnectError::Tls`] if the target did not agree to HTTP/2.
@@ -44,7 +44,8 @@ impl UpstreamStream {
         Err(ConnectError::Tls(error))
     }
 
-    /// Makes drop reset the connection instead of closing it. A stream of a shared connection is closed.
+    /// Makes drop reset the connection instead of closing it. A stream of a shared connection is
+    /// still closed.
     ///
     /// # Errors
     /// Errors of setting a socket option.

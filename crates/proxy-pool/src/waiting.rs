@@ -23,7 +23,8 @@ pub enum Place<B> {
     Permit(ConnectionPermit),
 }
 
-/// A request's wait for a [`Place`]. If dropped, it leaves the queue and passes on its grant.
+/// A request's wait for a [`Place`]. If dropped, it leaves the queue, and its grant goes to the
+/// next request.
 #[derive(Debug)]
 pub struct ConnectionWait<B> {
     pool: Rc<Pool<B>>,
@@ -32,8 +33,7 @@ pub struct ConnectionWait<B> {
 }
 
 impl<B> ConnectionWait<B> {
-    /// Waits for a connection to `target`, or for a permit under `limit`, in turn with other clients than
-    /// `client`.
+    /// Waits for a connection to `target`, or for a permit under `limit`. Clients take turns.
     #[must_use]
     pub fn for_connection(
         pool: &Rc<Pool<B>>,
@@ -50,7 +50,7 @@ impl<B> ConnectionWait<B> {
         }
     }
 
-    /// Waits for a permit under `limit`, for a shared connection, in turn with other clients than `client`.
+    /// Waits for a permit under `limit` for a shared connection. Clients take turns.
     #[must_use]
     pub fn for_permit(pool: &Rc<Pool<B>>, limit: &Arc<ConnectionLimit>, client: ClientKey) -> Self {
         Self {

@@ -95,7 +95,7 @@ fn a_later_connection_from_the_same_port_gets_a_connection_of_its_own() {
         pool.checkin(own);
         assert_eq!(pool.size(), 1);
 
-        // Its place is free as soon as the client has gone.
+        // The place is free as soon as the client has disconnected.
         drop(lasts);
         pool.sweep();
         assert_eq!(pool.size(), 0);

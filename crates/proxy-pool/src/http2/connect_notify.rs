@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use tokio::sync::Notify;
 
-/// Wakes the waiting requests when they should try again.
+/// Wakes the waiting requests when each should try again.
 #[derive(Debug, Default)]
 pub(super) struct ConnectNotify {
     finished: Notify,
@@ -26,7 +26,6 @@ impl ConnectNotify {
         self.waiting.get()
     }
 
-    /// Registers a waiting request.
     pub(super) fn wait(self: &Rc<Self>) -> Waiting {
         self.waiting.set(self.waiting.get() + 1);
         Waiting {
@@ -35,14 +34,12 @@ impl ConnectNotify {
         }
     }
 
-    /// Notifies all waiting requests.
     pub(super) fn notify_all(&self) {
         self.round.set(self.round.get().wrapping_add(1));
         self.waiting.set(0);
         self.finished.notify_waiters();
     }
 
-    /// Waits for a notification.
     pub(super) async fn changed(&self) {
         self.finished.notified().await;
     }
@@ -57,7 +54,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // After a notification the request is no longer counted.
+        // A notification has already reset the count.
         if self.round == self.notify.round.get() {
             let waiting = self.notify.waiting.get();
             self.notify.waiting.set(waiting.saturating_sub(1));

@@ -19,9 +19,9 @@ use std::task::{Context, Poll, Waker};
 /// Bytes of one response that may wait for its client.
 const STREAM_WINDOW: u32 = 256 * 1024;
 
-/// Maximum number of requests on one connection, also if its target allows more. All of them may
-/// wait for slow clients at once without blocking other requests: their windows fit into the
-/// connection's.
+/// Maximum number of requests on one connection, even if its target permits more. The windows of
+/// this many responses fit into the connection's window, so slow clients cannot block other
+/// requests.
 const MAX_OPEN_STREAMS: u32 = 128;
 
 const CONNECTION_WINDOW: u32 = MAX_OPEN_STREAMS * STREAM_WINDOW;
@@ -42,7 +42,7 @@ pub(super) struct Http2Connection {
     idle_since: Cell<Tick>,
     /// `None` if connections are unlimited.
     member: Option<Arc<PoolMember>>,
-    /// Present while it is idle, if connections are limited.
+    /// Set while the connection is idle, if connections are limited.
     idle_mark: Cell<Option<IdleMark>>,
 }
 
@@ -55,7 +55,7 @@ pub struct StreamSlot {
 }
 
 impl Http2Connection {
-    /// Starts HTTP/2 over `transport`; the connection lives as long as it is referenced.
+    /// Starts HTTP/2 over `transport`. The connection lives as long as it is referenced.
     pub(super) async fn start(
         transport: UpstreamStream,
         keep_alive: KeepAlivePing,
@@ -86,15 +86,15 @@ impl Http2Connection {
         }))
     }
 
-    /// Returns true if it accepts no more requests.
+    /// Returns true if the connection accepts no more requests.
     pub(super) fn is_over(&self) -> bool {
         let mut cx = Context::from_waker(Waker::noop());
         let ready = self.sender.clone().poll_ready(&mut cx);
         self.keep_alive.is_over() || matches!(ready, Poll::Ready(Err(_)))
     }
 
-    /// Maximum number of concurrent requests; `None` before the target's settings arrived. Until
-    /// then it carries only its first request.
+    /// Maximum number of concurrent requests; `None` before the target's settings have arrived.
+    /// Until then the connection carries only its first request.
     pub(super) fn max_requests(&self) -> Option<u32> {
         let allowed = u32::try_from(self.sender.current_max_send_streams()).unwrap_or(u32::MAX);
         self.keep_alive
@@ -102,12 +102,11 @@ impl Http2Connection {
             .then(|| allowed.min(MAX_OPEN_STREAMS))
     }
 
-    /// Returns true if there is a slot for one more request.
+    /// Returns true if the connection can carry one more request.
     pub(super) fn has_room(&self) -> bool {
         self.open_streams.get() < self.max_requests().unwrap_or(1)
     }
 
-    /// A slot for one more request.
     pub(super) fn reserve_stream(self: &Rc<Self>, reused: bool) -> StreamSlot {
         self.open_streams.set(self.open_streams.get() + 1);
         self.idle_mark.set(None);
@@ -117,17 +116,17 @@ impl Http2Connection {
         }
     }
 
-    /// Tick of its beginning.
+    /// Time of creation.
     pub(super) fn since(&self) -> Tick {
         self.since
     }
 
-    /// Tick since which it is idle; `None` while it is in use.
+    /// Beginning of the idle time; `None` while the connection is in use.
     pub(super) fn idle_since(&self) -> Option<Tick> {
         (self.open_streams.get() == 0).then(|| self.idle_since.get())
     }
 
-    /// Checks whether it is alive.
+    /// Pings the connection if it is in use and has been silent for too long.
     pub(super) fn check(&self) {
         if self.open_streams.get() > 0 {
             self.keep_alive.check();
@@ -150,12 +149,10 @@ impl StreamSlot {
         self.connection.sender.clone()
     }
 
-    /// Records that a request was sent.
     pub(super) fn request_sent(&self) {
         self.connection.keep_alive.request_sent();
     }
 
-    /// Waits for the target's settings.
     pub(super) async fn settings_received(&self) {
         self.connection.keep_alive.settings_received().await;
     }
@@ -212,7 +209,7 @@ async fn drive(
 
 fn keep_pinging(pings: &mut PingPong, keep_alive: &KeepAlivePing, cx: &mut Context<'_>) {
     if keep_alive.takes_ping() {
-        // Fails only if a ping is already in flight.
+        // Sending fails only if a ping is already in flight.
         drop(pings.send_ping(Ping::opaque()));
     }
     if keep_alive.awaits_pong() && pings.poll_pong(cx).is_ready() {

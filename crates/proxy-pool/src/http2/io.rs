@@ -10,13 +10,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Records when data arrives, and checks header sections of responses.
+/// Records the arrival of data, and checks the header sections of responses.
 #[derive(Debug)]
 pub(super) struct Http2Io {
     transport: UpstreamStream,
     keep_alive: Rc<KeepAlivePing>,
     sections: ResponseSections,
-    /// Bytes for the parser that had no room in its buffer.
+    /// Received bytes that did not fit into the parser's buffer.
     unread: Bytes,
 }
 
@@ -30,7 +30,7 @@ impl Http2Io {
         }
     }
 
-    /// Moves bytes for the parser to `buf`, as far as there is room.
+    /// Copies received bytes to `buf`, as far as there is room.
     fn read_unread(&mut self, buf: &mut ReadBuf<'_>) {
         let unread = self
             .unread
@@ -65,7 +65,7 @@ impl AsyncRead for Http2Io {
             buf.set_filled(before);
             me.unread = replaced.into();
             me.read_unread(buf);
-            // Reading nothing would be the end of the connection.
+            // An empty read would mean the end of the connection.
             if before < buf.filled().len() {
                 return Poll::Ready(Ok(()));
             }

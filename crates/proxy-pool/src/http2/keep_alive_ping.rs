@@ -7,11 +7,11 @@ use std::rc::Rc;
 use std::task::Waker;
 use std::time::Duration;
 
-/// Silence after a request was sent that triggers a ping.
+/// Silence after a request was sent that causes a ping.
 const SUSPECT_AFTER: Duration = Duration::from_secs(10);
 
-/// Silence after which an idle connection is pinged. Not less, because some targets allow one ping
-/// every five minutes.
+/// Silence of an idle connection that causes a ping. Some targets allow only one ping every five
+/// minutes.
 const IDLE_PING_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Maximum time for the reply to a ping.
@@ -22,10 +22,10 @@ const PING_TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct KeepAlivePing {
     clock: Rc<Clock>,
     received_at: Cell<Tick>,
-    /// Tick since which a request waits without any data arriving.
+    /// Beginning of a request's wait without any data from the target.
     waiting: Cell<Option<Tick>>,
     over: Cell<bool>,
-    /// True if data has arrived: a target's settings are its first data.
+    /// Data has arrived, so the target's settings are known: they are its first data.
     begun: Cell<bool>,
     notify: Rc<ConnectNotify>,
     ping: Cell<Ping>,
@@ -41,7 +41,7 @@ enum Ping {
 }
 
 impl KeepAlivePing {
-    /// The first data triggers `notify`.
+    /// `notify` is triggered by the first data.
     pub(super) fn new(clock: Rc<Clock>, notify: Rc<ConnectNotify>) -> Self {
         Self {
             received_at: Cell::new(clock.now()),
@@ -55,7 +55,6 @@ impl KeepAlivePing {
         }
     }
 
-    /// Records that data arrived.
     #[inline]
     pub(super) fn received(&self) {
         self.received_at.set(self.clock.now());
@@ -69,7 +68,6 @@ impl KeepAlivePing {
         &self.clock
     }
 
-    /// Returns true if any data has arrived.
     pub(super) fn has_begun(&self) -> bool {
         self.begun.get()
     }
@@ -81,7 +79,6 @@ impl KeepAlivePing {
         }
     }
 
-    /// Records that a request was sent.
     #[inline]
     pub(super) fn request_sent(&self) {
         if self.waiting.get().is_none() {
@@ -89,7 +86,6 @@ impl KeepAlivePing {
         }
     }
 
-    /// Records that the connection has ended.
     pub(super) fn end(&self) {
         self.over.set(true);
     }
@@ -98,7 +94,6 @@ impl KeepAlivePing {
         self.over.get()
     }
 
-    /// Stores the waker of the task that sends pings.
     pub(super) fn watch(&self, waker: &Waker) {
         let mut held = self.driver.borrow_mut();
         if !held.as_ref().is_some_and(|known| known.will_wake(waker)) {
@@ -106,7 +101,7 @@ impl KeepAlivePing {
         }
     }
 
-    /// Triggers a ping if a connection in use has been silent for too long.
+    /// Requests a ping if a connection in use has been silent for too long.
     pub(super) fn check(&self) {
         let now = self.clock.now();
         let suspicious = |since: Tick| is_past(since, SUSPECT_AFTER, now);
@@ -123,7 +118,7 @@ impl KeepAlivePing {
         }
     }
 
-    /// Returns true if a ping is to be sent now.
+    /// Returns true if a ping should be sent now.
     pub(super) fn takes_ping(&self) -> bool {
         let wanted = self.ping.get() == Ping::Wanted;
         if wanted {
@@ -132,18 +127,15 @@ impl KeepAlivePing {
         wanted
     }
 
-    /// Returns true if a ping is in flight.
     pub(super) fn awaits_pong(&self) -> bool {
         matches!(self.ping.get(), Ping::Sent(_))
     }
 
-    /// Records the reply to a ping.
     pub(super) fn answered(&self) {
         self.ping.set(Ping::None);
         self.received();
     }
 
-    /// Returns true if the ping timed out.
     pub(super) fn is_dead(&self) -> bool {
         self.ping.get() == Ping::Unanswered
     }

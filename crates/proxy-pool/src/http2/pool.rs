@@ -27,7 +27,7 @@ pub struct OpenConnections {
 #[derive(Debug)]
 pub struct Http2Pool {
     clock: Rc<Clock>,
-    /// By slot of the target.
+    /// Indexed by the target's slot.
     target_pools: RefCell<Vec<Option<TargetPool>>>,
     evictions: UnboundedSender<TargetId>,
 }
@@ -41,7 +41,7 @@ struct TargetPool {
     connections: Vec<Rc<Http2Connection>>,
     /// Number of connection attempts in progress.
     connecting: usize,
-    /// Notifies when a connection is usable, or an attempt failed.
+    /// Notified when a connection becomes usable, or an attempt failed.
     notify: Rc<ConnectNotify>,
     /// Maximum number of concurrent requests that the target last announced.
     room: Option<u32>,
@@ -52,7 +52,7 @@ struct TargetPool {
 pub enum Checkout {
     /// A slot of an existing connection.
     StreamSlot(StreamSlot),
-    /// A connection attempt by this request, which other requests may wait for.
+    /// A connection attempt by this request, for which other requests may wait.
     Build(Connecting),
     /// A wait for a connection attempt in progress.
     Wait(Waiting),
@@ -80,8 +80,8 @@ impl Http2Pool {
         }
     }
 
-    /// A stream slot on a connection to `target`, or the permission to make one. A request of an older plan, with a
-    /// target that the active plan no longer has, makes a connection that is not shared.
+    /// Reserves a stream on a connection to `target`, or permits a new connection. If the target is
+    /// only in an older plan, the new connection is not shared.
     pub fn checkout(self: &Rc<Self>, target: TargetId) -> Checkout {
         let mut target_pools = self.target_pools.borrow_mut();
         let Some(target_pool) = target_pool_of(&mut target_pools, target) else {
@@ -106,7 +106,8 @@ impl Http2Pool {
         Checkout::Build(self.begin(target))
     }
 
-    /// A connection attempt that other requests may wait for, if the active plan has the target.
+    /// Begins a connection attempt. Other requests may wait for it if the active plan has the
+    /// target.
     fn begin(self: &Rc<Self>, target: TargetId) -> Connecting {
         let notify = self.with_target(target, |target_pool| {
             target_pool.connecting += 1;
@@ -161,7 +162,6 @@ impl Http2Pool {
         }
     }
 
-    /// Closes an idle connection to `target`, if a request waits for its permit.
     pub(crate) fn evict(&self, target: TargetId) {
         let evicted = self.with_target(target, |target_pool| {
             let limit = target_pool.settings.limit.as_ref()?;
@@ -200,7 +200,7 @@ impl Http2Pool {
         }
     }
 
-    /// Drops all connections; those in use end with their last request.
+    /// Drops all connections. A connection in use ends with its last request.
     pub(crate) fn clear(&self) {
         for target_pool in self.target_pools.borrow_mut().iter_mut().flatten() {
             target_pool.connections.clear();
@@ -217,7 +217,7 @@ impl Http2Pool {
     }
 }
 
-/// The pool of `target`; `None` if its slot now belongs to another target.
+/// The pool of `target`; `None` if its slot belongs to another target now.
 fn target_pool_of(
     target_pools: &mut [Option<TargetPool>],
     target: TargetId,
@@ -239,8 +239,7 @@ impl TargetPool {
         }
     }
 
-    /// Estimated number of places on connections being attempted, beyond the requests that attempt
-    /// them.
+    /// Estimated number of places on future connections, without the requests that attempt these.
     fn expected(&mut self) -> usize {
         let settled = self
             .connections
@@ -295,13 +294,13 @@ impl Drop for Connecting {
     fn drop(&mut self) {
         let settled = self.http2_pool.with_target(self.target, |target_pool| {
             target_pool.connecting = target_pool.connecting.saturating_sub(1);
-            // A new connection notifies with its first data.
+            // A new connection notifies when its first data arrives.
             target_pool
                 .connections
                 .iter()
                 .all(|connection| connection.max_requests().is_some())
         });
-        // Without a pool the waiting requests have to try again.
+        // If the pool is gone, the waiting requests have to try again.
         if settled.unwrap_or(true) {
             self.notify.notify_all();
         }

@@ -37,7 +37,7 @@ pub struct Http2Request<B> {
 pub struct RejectedRequest<B> {
     /// Error of the connection.
     pub error: Http2RequestError,
-    /// The request, whole.
+    /// The complete request.
     pub request: Request<B>,
 }
 
@@ -103,7 +103,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         }
     }
 
-    /// The request for a retry, if no part of its body is lost.
+    /// The request for a retry, unless a part of its body is lost.
     pub fn into_request(self, empty: B) -> Option<Request<B>> {
         let head = *self.head?;
         let body = match self.upload {
@@ -124,7 +124,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         self.stream_slot.reused
     }
 
-    /// The next frame of the response's body, `stream`.
+    /// The next frame of `stream`, the response's body.
     pub(crate) fn poll_frame(
         &mut self,
         cx: &mut Context<'_>,
@@ -142,7 +142,6 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
     }
 
-    /// Continues sending the request's body.
     pub(crate) fn poll_upload(&mut self, cx: &mut Context<'_>) {
         if let Some(upload) = &mut self.upload
             && let Poll::Ready(sent) = upload.poll(cx)
@@ -155,7 +154,7 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
     }
 }
 
-/// Counts an interim response. Refuses a 101, and responses after the first [`MAX_INFORMATIONAL`].
+/// Counts an interim response. Fails for a 101, and after [`MAX_INFORMATIONAL`] responses.
 fn check_interim(interim: &Response<()>, count: &mut u32) -> Result<(), Http2RequestError> {
     *count += 1;
     if interim.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -176,8 +175,8 @@ pub struct ExtendedConnectResponse {
     pub tunnel: Option<Tunnel>,
 }
 
-/// Sends an extended CONNECT on `stream_slot`: `head` has the protocol in its extensions. `None` if the
-/// target does not support extended CONNECT: nothing was sent.
+/// Sends an extended CONNECT on `stream_slot`; `head` has the protocol in its extensions. Returns
+/// `None`, without sending anything, if the target does not support extended CONNECT.
 ///
 /// # Errors
 /// [`SendError`] if the connection or the stream ends first, or the deadline passes.

@@ -11,6 +11,6 @@ pub struct Tunnel {
     pub transport: UpstreamStream,
     /// Bytes that the target sent after its response.
     pub early: Bytes,
-    /// The stream of a shared HTTP/2 connection, if it is one.
+    /// The slot of a stream of a shared HTTP/2 connection.
     pub stream_slot: Option<StreamSlot>,
 }

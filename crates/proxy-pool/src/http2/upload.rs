@@ -1,4 +1,4 @@
-//! Sending of a request's body, within the target's flow-control windows.
+//! Sending of a request body within the target's flow-control windows.
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
@@ -13,7 +13,7 @@ pub(super) struct Upload<B> {
     body: B,
     /// Data that does not fit into the target's window yet.
     rest: Bytes,
-    /// True if a part of the body was taken.
+    /// The request cannot be retried: a part of its body was taken.
     pub(super) touched: bool,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Upload<B> {
 pub(super) enum UploadError {
     /// The body failed.
     Body,
-    /// The target has stopped reading it; its response has the reason.
+    /// The target has stopped reading; its response has the reason.
     Target,
 }
 
@@ -40,7 +40,7 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
         self.body
     }
 
-    /// Ready when everything is sent.
+    /// Ready when the body was sent completely.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         loop {
             while !self.rest.is_empty() {
