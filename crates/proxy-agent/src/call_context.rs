@@ -6,8 +6,8 @@ use std::cell::Cell;
 /// Facts of a call that outlive its future, which may be dropped before it is ready.
 #[derive(Debug, Default)]
 pub struct CallContext {
-    /// A denial that was read before the call failed or was dropped, and is still valid.
+    /// A denial read before the call failed or was dropped. It remains valid.
     pub denial: EarlyDenial,
-    /// Set before the call is dropped for the agent's timeout.
+    /// Set if the call is dropped because of the agent's timeout, before the drop.
     pub has_expired: Cell<bool>,
 }

@@ -13,7 +13,8 @@ use proxy_plan::AgentEndpoint;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One worker's access to one agent. Connections are opened on demand, and closed when it is dropped.
+/// One worker's access to one agent. Connections are opened on demand, and closed when it is
+/// dropped.
 #[derive(Debug)]
 pub struct AgentClient {
     endpoint: Arc<AgentEndpoint>,
@@ -40,14 +41,15 @@ impl AgentClient {
         Self { endpoint, protocol }
     }
 
-    /// The settings that its connections depend on.
+    /// The settings of the client's connections.
     pub fn endpoint(&self) -> &Arc<AgentEndpoint> {
         &self.endpoint
     }
 
     /// Requests a decision on the head of a request, at the time `now` since the worker's start.
-    /// `head` has the id and the number of events replaced. `upstream` is the agent's, for one
-    /// without a Unix socket. A denial read before a call fails or is dropped is kept in `context`.
+    /// The id and the number of the event in `head` are replaced. `upstream` is the agent's
+    /// upstream, unless it has a Unix socket. A denial read before a call fails or is dropped is
+    /// kept in `context`.
     ///
     /// # Errors
     /// There is no decision.

@@ -20,14 +20,14 @@ use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-/// Unsent bytes above which further events wait.
+/// Number of unsent bytes above which further events wait.
 const MAX_UNSENT_BYTES: usize = 256 << 10;
-/// Unsent bytes above which new requests prefer another connection.
+/// Number of unsent bytes above which new requests prefer another connection.
 const BUSY_UNSENT_BYTES: usize = 64 << 10;
-/// Timed-out calls in a row, without a byte from the agent, after which the connection is
-/// closed. Calls that ended earlier, because the client left, do not count.
+/// Consecutive timed-out calls, without a byte from the agent, after which the connection is
+/// closed. Calls that ended earlier because the client disconnected do not count.
 const MAX_EXPIRED: u32 = 32;
-/// Bytes of a body from which new requests prefer another connection until it is decided.
+/// Size of a request body from which new requests prefer another connection until the decision.
 const LARGE_BODY_BYTES: usize = 16 << 10;
 
 /// Number of an event of a session: the request, and the index of the event within it.
@@ -35,26 +35,26 @@ const LARGE_BODY_BYTES: usize = 16 << 10;
 pub struct EventNumber {
     /// Identifier of the request, unique on its connection.
     pub id: RequestId,
-    /// The place of the event.
+    /// Index of the event in its session.
     pub seq: u32,
 }
 
-/// A connection. Its driver, a task, connects, reads and writes: events of requests that are served in one
-/// round of the worker leave in one write.
+/// A connection. Its driver, a task, connects, reads and writes: events of requests served in one
+/// round of the worker share one write.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) endpoint: Arc<AgentEndpoint>,
-    /// True if requests with a body use it; requests without one may use every connection.
+    /// Serves requests with a body. Requests without one may use every connection.
     pub(crate) takes_bodies: bool,
     hello: Hello,
     state: RefCell<State>,
-    /// Absent before the handshake and after the end.
+    /// `None` before the handshake and after the end.
     stream: RefCell<Option<OwnedWriteHalf>>,
     /// Wakes the driver, to write or to end.
     driver: RefCell<Option<Waker>>,
-    /// The end of the handshake or of the connection.
+    /// Notified at the end of the handshake and of the connection.
     changed: Notify,
-    /// Held by the event that is to be sent next; later events follow in the order of their arrival.
+    /// Held by the next event to be sent; later events follow in the order of arrival.
     turn: Semaphore,
     /// Notified when bytes were written, or the connection has ended.
     drained: Notify,
@@ -66,11 +66,11 @@ struct State {
     was_ready: bool,
     outbox: Outbox,
     next_id: u64,
-    /// By id of the request.
+    /// Calls without an answer, by id of the request.
     waiting: HashMap<u64, Waiting>,
-    /// Sessions of requests on it.
+    /// Number of open sessions.
     sessions: usize,
-    /// Calls in `waiting` about a large body.
+    /// Number of calls in `waiting` with a large body.
     large_bodies: usize,
     /// Number of answers that may still arrive for abandoned calls.
     late: u32,
@@ -90,9 +90,9 @@ enum Phase {
 pub(crate) struct Agreement {
     pub(crate) encoding: Encoding,
     pub(crate) wants: Wants,
-    /// True if the agent takes bodies in parts.
+    /// The agent accepts bodies in parts.
     pub(crate) has_body_parts: bool,
-    /// True if the agent takes no further requests on this connection.
+    /// The agent accepts no further requests on this connection.
     draining: bool,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Agreement {
 #[derive(Debug)]
 struct Waiting {
     seq: u32,
-    /// True if a denial has begun to arrive.
+    /// A denial has begun to arrive, and is valid even if the rest does not arrive.
     is_denied: bool,
     is_large_body: bool,
     answer: oneshot::Sender<Result<Decision, CallError>>,
@@ -132,12 +132,12 @@ impl Connection {
         }
     }
 
-    /// Calls without an answer.
+    /// Number of calls without an answer.
     pub(crate) fn load(&self) -> usize {
         self.state.borrow().waiting.len()
     }
 
-    /// Returns true if a call may wait long: for large bodies that the agent has to read or to
+    /// Returns true if a call may wait long: for large bodies that the agent has yet to read or to
     /// decide about.
     pub(crate) fn is_congested(&self) -> bool {
         let state = self.state.borrow();
@@ -152,7 +152,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if it takes further requests, now or after its handshake.
+    /// Returns true if the connection accepts further requests, now or after its handshake.
     pub(crate) fn takes_requests(&self) -> bool {
         match &self.state.borrow().phase {
             Phase::Opening => true,
@@ -161,7 +161,7 @@ impl Connection {
         }
     }
 
-    /// Returns true if the connection is open after its handshake.
+    /// Returns true if the handshake is over and the connection is open.
     pub(crate) fn is_ready(&self) -> bool {
         matches!(self.state.borrow().phase, Phase::Ready(_))
     }
@@ -188,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// A new request's id. [`Self::end_session`] ends its session.
+    /// Begins the session of a new request, to be ended with [`Self::end_session`].
     pub(crate) fn begin_session(&self) -> Result<RequestId, CallError> {
         let mut state = self.state.borrow_mut();
         let id = RequestId::new(state.next_id).ok_or(CallError::Closed)?;
@@ -197,7 +197,8 @@ impl Connection {
         Ok(id)
     }
 
-    /// Ends the session of a request. The last one on a draining connection ends it too.
+    /// Ends the session of a request. On a draining connection, the end of the last session ends
+    /// the connection.
     pub(crate) fn end_session(&self) {
         let mut state = self.state.borrow_mut();
         state.sessions = state.sessions.saturating_sub(1);
@@ -215,7 +216,7 @@ impl Connection {
         is_draining && state.sessions == 0 && state.outbox.unsent() == 0
     }
 
-    /// Sends `event` when it is its turn, and expects an answer to it.
+    /// Sends `event` in turn, and expects an answer to it.
     pub(crate) async fn call(
         &self,
         number: EventNumber,
@@ -238,7 +239,7 @@ impl Connection {
 
     /// Sends an event in turn, when the agent has read enough of the earlier ones.
     pub(crate) async fn send_in_turn(&self, event: &ProxyMessage<'_>) -> Result<(), CallError> {
-        // Closed with the connection.
+        // The semaphore is closed with the connection.
         let turn = self.turn.acquire().await.map_err(|_| self.end())?;
         while MAX_UNSENT_BYTES < self.state.borrow().outbox.unsent() {
             self.drained.notified().await;
@@ -248,8 +249,8 @@ impl Connection {
         sent
     }
 
-    /// Sends `message` at once. Only the end of a request is sent out of turn: small, and once per
-    /// request, so that unsent data stays bounded.
+    /// Sends `message` at once. Only the end of a request is sent out of turn: it is small and
+    /// occurs once per request, so unsent data stays bounded.
     pub(crate) fn send(&self, message: &ProxyMessage<'_>) -> Result<(), CallError> {
         {
             let mut state = self.state.borrow_mut();
@@ -266,7 +267,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Abandons the call of request `id`, if it is unanswered. `has_expired` is true for the
+    /// Abandons the call of request `id`, if it is unanswered. `has_expired` is true after the
     /// agent's timeout. Returns true if a denial has begun to arrive.
     pub(crate) fn give_up(&self, id: RequestId, has_expired: bool) -> bool {
         let mut state = self.state.borrow_mut();
@@ -292,7 +293,7 @@ impl Connection {
             .unwrap_or_default();
     }
 
-    /// Closes the connection: every call without an answer fails.
+    /// Closes the connection. Every call without an answer fails with `error`.
     pub(crate) fn close(&self, error: &CallError) {
         let waiting = {
             let mut state = self.state.borrow_mut();
@@ -322,7 +323,7 @@ impl Connection {
         self.wake_driver();
     }
 
-    /// The error of the connection's end.
+    /// The error that ended the connection.
     fn end(&self) -> CallError {
         match &self.state.borrow().phase {
             Phase::Closed(error) => error.clone(),
@@ -369,7 +370,7 @@ impl Connection {
         }
     }
 
-    /// Writes if there is much to write; the driver does the rest.
+    /// Writes if there is much to write; otherwise the driver writes later.
     fn flush_much(&self) {
         let is_large = self.state.borrow().outbox.is_large();
         match is_large.then(|| self.flush()) {
@@ -396,7 +397,7 @@ impl Connection {
     pub(crate) fn reads(&self) -> (usize, Encoding) {
         match &self.state.borrow().phase {
             Phase::Ready(agreement) => {
-                // The setting bounds the answer itself; the length of a frame has its type, too.
+                // The setting limits the answer; a frame's length includes its type, too.
                 let limit = self.hello.max_decision_bytes.saturating_add(1);
                 (limit, agreement.encoding)
             }
@@ -406,7 +407,7 @@ impl Connection {
         }
     }
 
-    /// Takes a message of the agent.
+    /// Processes a message of the agent.
     pub(crate) fn receive(&self, message: AgentMessage<'static>) -> Result<(), CallError> {
         self.state.borrow_mut().expired = 0;
         let is_opening = matches!(self.state.borrow().phase, Phase::Opening);
@@ -432,8 +433,8 @@ impl Connection {
         }
     }
 
-    /// Answers the call of request `id` from the beginning of a decision with a faulty remainder: a
-    /// denial is valid, anything else fails with `error`.
+    /// Answers the call of request `id` with the beginning of a decision that has a faulty
+    /// remainder: a denial is valid, anything else fails with `error`.
     pub(crate) fn answer_prefix(
         &self,
         id: RequestId,
@@ -459,7 +460,7 @@ impl Connection {
     }
 
     /// Forwards an answer to its call. Answers to abandoned calls are skipped; answers without an
-    /// event, and second ones, close the connection.
+    /// event, and duplicates, close the connection.
     fn answer(
         &self,
         id: RequestId,
@@ -503,7 +504,6 @@ impl Connection {
 }
 
 impl State {
-    /// Removes the call of request `id`.
     fn take(&mut self, id: RequestId) -> Option<Waiting> {
         let waiting = self.waiting.remove(&id.get())?;
         let is_large_body = usize::from(waiting.is_large_body);

@@ -1,4 +1,4 @@
-//! The denial at the beginning of an answer that is not whole.
+//! The denial at the beginning of an incomplete answer.
 
 use agent_protocol::{Block, Decision};
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ impl EarlyDenial {
         self.0.borrow_mut().get_or_insert(decision);
     }
 
-    /// Keeps the proxy's own 403.
+    /// Stores the proxy's own 403.
     pub(crate) fn set_plain(&self) {
         self.set(Decision::Block(Block::default()));
     }

@@ -5,7 +5,7 @@ use agent_protocol::Block;
 /// Error of a call without a decision. The text is logged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// No connection: the socket refuses, or too little time has passed since it did.
+    /// No connection: the socket refuses, or a recent attempt failed.
     #[error("{0}")]
     Unreachable(String),
     /// The agent closed the connection before it answered.
@@ -14,7 +14,7 @@ pub enum CallError {
     /// The agent reports overload.
     #[error("{0}")]
     Overloaded(String),
-    /// The agent violated the protocol, or answered without a question.
+    /// The agent violated the protocol, or answered without an event.
     #[error("{0}")]
     BadReply(String),
     /// The answer is larger than `max-agent-response-bytes`.

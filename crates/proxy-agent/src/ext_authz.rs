@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const METHOD: &str = "/envoy.service.auth.v3.Authorization/Check";
-/// Bytes before a message: whether it is compressed, and its length.
+/// Length of a message's prefix: the compression flag, and the length of the message.
 const PREFIX_BYTES: usize = 5;
 
 /// The connection of one worker to one agent.
@@ -47,7 +47,8 @@ struct GrpcConnection {
     method: Uri,
 }
 
-/// A call in progress. Dropped after a timeout, it closes the connection to new calls, because the peer may be dead.
+/// A call in progress. If dropped after a timeout, it closes the connection to new calls, because
+/// the peer may be dead.
 struct PendingCall<'c> {
     client: &'c ExtAuthzClient,
     context: &'c CallContext,
@@ -83,8 +84,8 @@ impl ExtAuthzClient {
         }
     }
 
-    /// Requests a decision on the head of a request. A request on a connection that ends is sent again
-    /// once, on another one.
+    /// Requests a decision on the head of a request. If the connection ends, the request is sent
+    /// again once, on another one.
     pub(crate) async fn decide(
         &self,
         head: &RequestHeaders<'_>,
@@ -187,7 +188,7 @@ impl IncomingMessage<'_> {
         Ok(())
     }
 
-    /// The message, if it is complete.
+    /// The payload of the message, if it is complete.
     fn complete(&self) -> Option<&[u8]> {
         let (prefix, message) = self.bytes.split_first_chunk::<PREFIX_BYTES>()?;
         let [_, length @ ..] = *prefix;
@@ -205,7 +206,7 @@ impl Drop for IncomingMessage<'_> {
 }
 
 impl GrpcConnection {
-    /// Returns true if a call may use it: its target is still one of `upstream`.
+    /// Returns true if a call may use the connection: its target is still part of `upstream`.
     fn is_usable(&self, upstream: Option<AgentUpstream<'_>>) -> bool {
         let is_kept = |target| upstream.is_some_and(|one| one.keeps(target, Duration::ZERO));
         !self.sender.is_closed() && self.target.is_none_or(is_kept)
@@ -264,8 +265,8 @@ fn decision(head: &RequestHeaders<'_>, response: CheckResponse) -> Result<Decisi
     Ok(Decision::Allow(allow))
 }
 
-/// A change that cannot be applied is a bad reply: the server has allowed a request that differs
-/// from the one that would be forwarded.
+/// Converts an allowing response. A change that cannot be applied is a bad reply, because the
+/// forwarded request would differ from the one that the server has allowed.
 fn allow(head: &RequestHeaders<'_>, response: OkHttpResponse) -> Result<Allow, CallError> {
     let OkHttpResponse {
         headers,
@@ -307,10 +308,10 @@ fn allowed(name: &str) -> Result<(), CallError> {
     Ok(())
 }
 
-/// The value of `append_action`, or of the older `append` if that is present.
+/// The value of `append_action`, or of the older `append` if present.
 #[derive(Clone, Copy)]
 enum HeaderAction {
-    /// Unspecified: a field of the request is replaced, one of the response is added.
+    /// Unspecified: replaces a field of a request, and adds a field to a response.
     Default,
     Add,
     AddIfAbsent,
@@ -354,7 +355,7 @@ fn request_edit(
     })
 }
 
-/// The fields of the response are not known yet, so that no edit can depend on them.
+/// Converts an edit of the response. Its fields are not known yet, so no edit can depend on them.
 fn response_edit(option: HeaderValueOption) -> Result<HeaderEdit, CallError> {
     let action = action(&option)?;
     let header = header(option)?;

@@ -21,9 +21,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Idle connections that are kept.
+/// Maximum number of idle connections.
 const MAX_IDLE: usize = 16;
-/// The minimum buffer that the HTTP library works with.
+/// The minimum buffer size of the HTTP library.
 const MIN_BUFFER_BYTES: usize = 8_192;
 
 /// Connections of one worker to one agent; each carries one request at a time.
@@ -41,11 +41,11 @@ struct HttpConnection {
     guard: Rc<AnswerGuard>,
     /// The target; `None` for a Unix socket.
     target: Option<TargetId>,
-    /// Start of its last request, since the worker's start.
+    /// Beginning of the last request, since the worker's start.
     used_at: Duration,
 }
 
-/// A head that may not arrive whole. Dropped before, its status alone denies.
+/// A head that may never be complete. If dropped before it is, its status alone may deny.
 struct AwaitedHead<'c> {
     guard: &'c AnswerGuard,
     denial: &'c EarlyDenial,
@@ -75,8 +75,8 @@ impl ForwardAuthClient {
         }
     }
 
-    /// Requests a decision on the head of a request, at the time `now`. A request on an idle
-    /// connection that ends is sent again, on a new one.
+    /// Requests a decision on the head of a request, at the time `now`. If an idle connection ends,
+    /// the request is sent again on a new one.
     pub(crate) async fn decide(
         &self,
         head: &RequestHeaders<'_>,
@@ -210,7 +210,7 @@ impl ForwardAuthClient {
             ("x-original-uri", target),
             ("x-original-url", &url),
         ] {
-            // A field of the client's never passes for the proxy's.
+            // A client must not be able to set these fields.
             headers.remove(name);
             if let Ok(value) = HeaderValue::from_bytes(value) {
                 headers.insert(HeaderName::from_static(name), value);
@@ -225,8 +225,8 @@ impl ForwardAuthClient {
     }
 }
 
-/// Sets the copied fields that the answer has, and removes the rest: the client's own are not to pass for
-/// the agent's. Fields of the response are added.
+/// Sets the copied fields of the answer, and removes those that the answer lacks, because the
+/// client may have set them. Fields of the response are added.
 fn allow(endpoint: &AgentEndpoint, answered: &HeaderMap) -> Decision {
     let added = |name: &HeaderName| {
         let values = answered.get_all(name).iter();
@@ -270,7 +270,8 @@ fn text(value: &HeaderValue) -> agent_protocol::Text<'static> {
 }
 
 impl HttpConnection {
-    /// Returns true if the next request may use it: its target is still one of `upstream`.
+    /// Returns true if the next request may use the connection: its target is still part of
+    /// `upstream`.
     fn is_usable(&self, now: Duration, upstream: Option<AgentUpstream<'_>>) -> bool {
         let Some(target) = self.target else {
             return true;

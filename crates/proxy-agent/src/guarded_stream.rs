@@ -10,9 +10,9 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Maximum number of field lines of an answer, the limit of the HTTP library too.
+/// Maximum number of field lines of an answer, as in the HTTP library.
 const MAX_HEADER_COUNT: u32 = 100;
-/// The longest reason phrase, in bytes.
+/// Maximum length of a reason phrase, in bytes.
 const MAX_REASON_BYTES: u32 = 8_192;
 
 /// Validates the responses on one connection to an agent.
@@ -23,7 +23,7 @@ pub(crate) struct AnswerGuard {
 }
 
 impl AnswerGuard {
-    /// A guard of heads of at most `max_head_bytes`.
+    /// A guard that limits heads to `max_head_bytes`.
     pub(crate) fn new(max_head_bytes: usize) -> Self {
         let max_head_bytes = u32::try_from(max_head_bytes).unwrap_or(u32::MAX);
         Self {
@@ -38,7 +38,8 @@ impl AnswerGuard {
         }
     }
 
-    /// Expects the response to a GET. Without an expected response, any byte of the agent is refused.
+    /// Expects the response to a GET. Without an expected response, any byte from the agent is
+    /// refused.
     pub(crate) fn expect(&self) {
         self.validator.borrow_mut().expect(RequestKind::Other);
     }
@@ -49,7 +50,7 @@ impl AnswerGuard {
         reason = "the other faults do not concern the size"
     )]
     pub(crate) fn bad_reply(&self) -> Option<CallError> {
-        // Data without a request is not an answer: it only ends the connection.
+        // Data without a request is no answer: it only ends the connection.
         let refused = self.refused.get();
         let refused = refused.filter(|error| *error != FramingError::UnexpectedData)?;
         let text = refused.to_string();
@@ -59,7 +60,7 @@ impl AnswerGuard {
         })
     }
 
-    /// The status of the answer, whole or not, if it denies.
+    /// The status of a possibly incomplete answer, if it denies.
     pub(crate) fn denying_status(&self) -> Option<u16> {
         let status = self.validator.borrow().status();
         status.filter(|status| matches!(status, 300..=499))
@@ -81,7 +82,7 @@ impl AnswerGuard {
     }
 }
 
-/// A connection to an agent, of which only legal answers are read.
+/// A connection to an agent from which only valid answers are read.
 #[derive(Debug)]
 pub(crate) struct GuardedStream {
     pub(crate) stream: AgentStream,
@@ -104,7 +105,7 @@ impl AsyncRead for GuardedStream {
         let accepted = guard.scan(read);
         buf.set_filled(before + accepted);
         match guard.error() {
-            // No bytes would mean the end of the stream.
+            // An empty read would mean the end of the stream.
             Some(error) if accepted == 0 => Poll::Ready(Err(error)),
             Some(_) | None => Poll::Ready(Ok(())),
         }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
 
-/// The status of a denial without one valid for clients.
+/// Status of a denial without a valid status.
 const FORBIDDEN: u16 = 403;
 
 /// An agent's response that is sent to the client.
@@ -18,8 +18,8 @@ pub(crate) struct HttpAnswer {
 }
 
 impl HttpAnswer {
-    /// The denial that answers the client so. A status that is not a client's error, and a redirect without a
-    /// location, become 403.
+    /// Converts the answer to a denial. A redirect without a location, and any other status outside
+    /// 400 to 599, become 403.
     pub(crate) fn into_denial(self) -> Decision {
         let Self {
             status,

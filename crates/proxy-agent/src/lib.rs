@@ -1,7 +1,7 @@
 //! Calls external agents, which decide about requests, over Unix sockets, TCP and TLS.
 //!
 //! An [`AgentClient`] keeps the connections of one worker to one agent. A [`Session`] is one
-//! request on one connection. Deadlines are the caller's: a dropped call is abandoned.
+//! request on one connection. Callers enforce deadlines: a dropped call is abandoned.
 
 mod call_context;
 mod client;

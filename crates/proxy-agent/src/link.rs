@@ -59,7 +59,6 @@ pub(crate) async fn connect(
     }
 }
 
-/// Connects to the agent's Unix socket.
 pub(crate) async fn connect_socket(endpoint: &AgentEndpoint) -> io::Result<UnixStream> {
     match &endpoint.address {
         AgentEndpointAddress::Socket(path) => UnixStream::connect(path).await,
@@ -68,14 +67,14 @@ pub(crate) async fn connect_socket(endpoint: &AgentEndpoint) -> io::Result<UnixS
 }
 
 impl AgentUpstream<'_> {
-    /// Returns true if a connection to `target` may be used again after it was idle for `idle`.
+    /// Returns true if a connection to `target` may be reused after an idle time of `idle`.
     pub(crate) fn keeps(&self, target: TargetId, idle: Duration) -> bool {
         let mut targets = self.upstream.targets.iter();
         idle < self.upstream.idle_for && targets.any(|one| one.id == target)
     }
 
-    /// Connects to the first ready target that accepts, starting with the one at `turn`, and to a backup
-    /// target only after all other ones; to all targets in order if none is ready.
+    /// Connects to the first ready target that accepts, starting at index `turn`; backup targets
+    /// are last. If no target is ready, all are tried in order.
     async fn connect(&self, turn: usize) -> Result<AgentLink, CallError> {
         let mut candidates: Vec<_> = self.upstream.ready_targets().collect();
         if candidates.is_empty() {

@@ -11,30 +11,29 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Connections of one worker to one agent that requests with bodies use. Requests without a body have
+/// Connections of one worker to one agent for requests with bodies. Requests without a body have
 /// one more, so that they never wait behind bodies alone.
 const MAX_BODY_CONNECTIONS: usize = 3;
-/// Load of a connection, in calls, from which another one is preferred.
+/// Number of calls on a connection from which another one is preferred.
 const BUSY_CALLS: usize = 4;
-/// Wait after the first failure to connect; each further one doubles it.
+/// Wait after the first failure to connect; each further failure doubles it.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// The longest wait after a failure to connect.
+/// Maximum wait after a failure to connect.
 const MAX_WAIT: Duration = Duration::from_secs(1);
 
-/// The connections of one worker to one agent, opened on demand. Dropped, it closes them.
+/// The connections of one worker to one agent, opened on demand and closed on drop.
 #[derive(Debug)]
 pub(crate) struct NativeClient {
     endpoint: Arc<AgentEndpoint>,
     connections: RefCell<Vec<Rc<Connection>>>,
-    /// Failures to connect in a row, and the error of the last one.
+    /// Consecutive failures to connect.
     failures: Cell<u32>,
     last_error: RefCell<Option<CallError>>,
-    /// Earliest time of the next connect, since the worker's start.
+    /// Earliest time of the next connection attempt, since the worker's start.
     retry_at: Cell<Duration>,
 }
 
 impl NativeClient {
-    /// No connections yet.
     pub(crate) fn new(endpoint: Arc<AgentEndpoint>) -> Self {
         Self {
             endpoint,
@@ -46,11 +45,11 @@ impl NativeClient {
     }
 
     /// Requests a decision on the head of a request, at the time `now` since the worker's start.
-    /// `head` has the id and the number of events replaced.
+    /// The id and the number of the event in `head` are replaced.
     ///
-    /// A request on a connection that ends before it is answered is sent again once, on another
-    /// connection: an agent may restart at any time. The same applies to one that waited for a
-    /// further connection that fails.
+    /// If the connection ends before the answer, the request is sent again once, on another
+    /// connection: an agent may restart at any time. The same applies to a request that waited for
+    /// a further connection that fails.
     ///
     /// # Errors
     /// There is no decision.
@@ -114,8 +113,8 @@ impl NativeClient {
         }
     }
 
-    /// Removes connections that take no further requests. One that has never been ready counts as a
-    /// failure to connect.
+    /// Removes connections that accept no further requests. A connection that was never ready
+    /// counts as a failure to connect.
     fn remove_ended(&self, connections: &mut Vec<Rc<Connection>>, now: Duration) {
         connections.retain(|connection| {
             if let Some(error) = connection.failed_to_open() {
@@ -140,9 +139,9 @@ impl Drop for NativeClient {
     }
 }
 
-/// Returns true if the next connection is for requests with bodies; `None` if no further one is
-/// permitted for a request with this `shows_body`. The first connection is for all requests, the
-/// second one excludes bodies if it is opened for a request without one.
+/// Returns true if the next connection is for requests with bodies; `None` if a request with this
+/// `shows_body` may not open one. The first connection is for all requests. The second one excludes
+/// bodies if a request without a body opens it.
 fn next_takes_bodies(connections: &[Rc<Connection>], shows_body: bool) -> Option<bool> {
     let with_bodies = connections.iter().filter(|one| one.takes_bodies).count();
     let is_reserved = with_bodies < connections.len();

@@ -6,29 +6,29 @@ use std::fmt::Write;
 /// The outcome of a call to an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentOutcome {
-    /// It allows.
+    /// The agent allows.
     Allow,
-    /// It blocks.
+    /// The agent blocks.
     Block,
-    /// It redirects the client.
+    /// The agent redirects the client.
     Redirect,
-    /// It requires credentials.
+    /// The agent requires credentials.
     Challenge,
-    /// It does not answer within `timeout-ms`.
+    /// The agent does not answer within `timeout-ms`.
     Timeout,
-    /// Its socket cannot be reached.
+    /// The agent's socket cannot be reached.
     Unreachable,
-    /// It closes the connection.
+    /// The agent closes the connection.
     Closed,
-    /// Its circuit breaker is open.
+    /// The agent's circuit breaker is open.
     BreakerOpen,
     /// `max-agent-queue-depth` calls have no answer.
     QueueFull,
-    /// It is overloaded.
+    /// The agent is overloaded.
     Overloaded,
-    /// Its answer is wrong.
+    /// The agent's answer is invalid.
     BadReply,
-    /// It has an HTTP protocol, and answers 5xx.
+    /// The agent has an HTTP protocol, and answers 5xx.
     ServerError,
     /// The request's own timeout expired.
     RequestTimeout,
@@ -47,7 +47,7 @@ pub enum BreakerResult {
     Success,
     /// Counts as a failure of the breaker.
     Failure,
-    /// Nothing.
+    /// Not counted.
     Nothing,
 }
 
@@ -60,9 +60,9 @@ enum OutcomeKind {
     Failure,
     /// The agent was not called.
     NotAsked,
-    /// The request is refused for a reason of its own.
+    /// The request is refused for another reason than a decision or a failure of the agent.
     Refusal,
-    /// The message is refused for its body: 502 instead of the reason's status if it is a response.
+    /// The message is refused for its body. A response gets a 502 in place of the reason's status.
     BodyRefusal,
 }
 
@@ -108,7 +108,7 @@ impl AgentOutcome {
         Self::BadCoding,
     ];
 
-    /// The reason for which the request is refused; `None` if it is not.
+    /// The reason of the refusal; `None` if the request is not refused.
     #[must_use]
     pub fn reason(self) -> Option<Reason> {
         self.row().reason

@@ -20,12 +20,12 @@ pub struct Session {
     next_seq: u32,
     wants: Wants,
     has_body_parts: bool,
-    /// True if an event has been sent, and not answered.
+    /// An event was sent, and is not answered yet.
     awaits_answer: bool,
     is_over: bool,
 }
 
-/// The decision about a request's head, and the session for the events that follow.
+/// The decision on a request's head, and the session for the following events.
 #[derive(Debug)]
 pub struct HeadAnswer {
     /// Decision on the head; body events may follow.
@@ -35,7 +35,7 @@ pub struct HeadAnswer {
 }
 
 impl From<Decision> for HeadAnswer {
-    /// Without a session: no event follows.
+    /// Makes an answer without a session: no event follows.
     fn from(decision: Decision) -> Self {
         Self {
             decision,
@@ -50,7 +50,7 @@ struct PendingCall<'s> {
     context: &'s CallContext,
 }
 
-/// Receiver of the decision about an event.
+/// Receiver of the decision on an event.
 type Answer = oneshot::Receiver<Result<Decision, CallError>>;
 
 impl Session {
@@ -90,8 +90,9 @@ impl Session {
         }
     }
 
-    /// Sends `event`, of this kind and with the number of [`Self::next_event`], and waits for the decision. `is_chunk`
-    /// is true for one of several pieces of a body. A denial read before the call is dropped is kept in `context`.
+    /// Sends `event`, of this kind and with the number of [`Self::next_event`], and waits for the
+    /// decision. `is_chunk` is true for one of several pieces of a body. A denial read before the
+    /// call is dropped is kept in `context`.
     ///
     /// # Errors
     /// The agent sends no valid decision on the event.
@@ -123,7 +124,8 @@ impl Session {
         Ok(decision)
     }
 
-    /// Sends `event`, a large body in parts: events of other requests may be sent between them.
+    /// Sends `event`, a large body in parts, so that events of other requests may be sent between
+    /// these.
     async fn send_parts(&mut self, event: &ProxyMessage<'_>) -> Result<Answer, CallError> {
         let (chunk, message): (_, fn(_) -> _) = match event {
             ProxyMessage::RequestBody(chunk) => (chunk, ProxyMessage::RequestBody),
@@ -143,7 +145,7 @@ impl Session {
         {
             let part = message(body_part(chunk, part, false));
             self.connection.send_in_turn(&part).await?;
-            // A call that is dropped before the last part is cancelled, too.
+            // From now on, a drop has to cancel the call.
             self.awaits_answer = true;
             rest = after;
         }
@@ -162,7 +164,7 @@ impl Session {
         }
     }
 
-    /// Returns true if the agent waits for a further event.
+    /// Returns true if the agent expects a further event.
     fn expects_more(&self) -> bool {
         let Wants {
             request_body,
@@ -202,7 +204,7 @@ impl Session {
     }
 }
 
-/// A part of the body in `chunk`; the last one has its marks.
+/// A part of the body in `chunk`. Only the last part has the marks of the chunk.
 fn body_part<'p>(chunk: &BodyChunk<'_>, data: &'p [u8], is_last_part: bool) -> BodyChunk<'p> {
     BodyChunk {
         id: chunk.id,

@@ -16,11 +16,11 @@ use tokio::net::unix::OwnedReadHalf;
 
 /// Maximum bytes of one read.
 const READ_BYTES: usize = 16 << 10;
-/// Reads after which other tasks have their turn.
+/// Number of reads after which other tasks have a turn.
 const MAX_READS: u32 = 16;
 /// The part of an incomplete frame that is scanned for a denial, in bytes.
 const MAX_PREFIX_BYTES: usize = 16 << 10;
-/// The longest frame over the limit that is discarded; a longer one ends the connection.
+/// Maximum size of an oversized frame that is discarded; a larger one ends the connection.
 const MAX_DISCARDED_BYTES: usize = 16 << 20;
 
 /// Bytes from the agent that are not a complete frame yet. The buffer is reused, so that a read
@@ -29,7 +29,7 @@ const MAX_DISCARDED_BYTES: usize = 16 << 20;
 struct Input {
     space: Vec<u8>,
     filled: usize,
-    /// Remaining bytes of an oversized frame.
+    /// Bytes of an oversized frame that have not arrived yet.
     to_discard: usize,
 }
 
@@ -55,7 +55,6 @@ impl Input {
         Poll::Ready(Ok(read))
     }
 
-    /// Removes the received part of an oversized frame.
     fn discard(&mut self) {
         let count = self.to_discard.min(self.filled);
         self.to_discard -= count;
@@ -96,7 +95,7 @@ async fn serve(connection: &Connection) -> CallError {
     poll_fn(|cx| poll(connection, cx, &mut reader, &mut input)).await
 }
 
-/// Ready with the end of the connection.
+/// Ready when the connection has ended.
 fn poll(
     connection: &Connection,
     cx: &mut Context<'_>,
@@ -115,7 +114,7 @@ fn poll(
             return Poll::Ready(CallError::Closed);
         }
         let polled = ready!(input.poll_read(reader, cx));
-        // Frames before the end count.
+        // Frames that arrived before the end are still valid.
         if let Err(error) = take_frames(connection, input) {
             return Poll::Ready(error);
         }
@@ -138,8 +137,8 @@ fn poll_write(connection: &Connection, cx: &mut Context<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes every whole frame from the beginning of `input`, which then has less than one. A decision that is
-/// too long is answered by its beginning, and the rest is discarded.
+/// Processes every complete frame at the beginning of `input`, and removes it. The beginning of an
+/// oversized decision answers its call; the rest is discarded.
 fn take_frames(connection: &Connection, input: &mut Input) -> Result<(), CallError> {
     input.discard();
     let mut taken = 0;
@@ -191,8 +190,8 @@ fn take_frame(
     }
 }
 
-/// Answers the call of an oversized decision, by its beginning. Returns false until that has
-/// arrived.
+/// Answers the call of an oversized decision with its beginning. Returns false if that has not
+/// arrived yet.
 fn take_long(
     connection: &Connection,
     rest: &[u8],
@@ -219,7 +218,7 @@ fn take_long(
     Ok(true)
 }
 
-/// Notes a denial at the beginning of a frame that is not whole.
+/// Records a denial at the beginning of an incomplete frame.
 fn note_denial(connection: &Connection, rest: &[u8], encoding: Encoding) {
     let is_decision = rest.get(LENGTH_BYTES) == Some(&FrameType::Decision.code());
     if is_decision && connection.is_ready() {

@@ -3,14 +3,14 @@
 use std::io;
 use tokio::net::unix::OwnedWriteHalf;
 
-/// Unsent bytes above which they are written immediately, not at the end of the round.
+/// Number of unsent bytes above which these are written at once, not at the end of the round.
 const MAX_COLLECTED_BYTES: usize = 32 << 10;
-/// Written bytes that are removed from the buffer although frames follow them.
+/// Number of written bytes that are removed from the buffer even if frames follow.
 const MAX_WRITTEN_BYTES: usize = 64 << 10;
 /// Capacity that an empty buffer keeps.
 const KEPT_BYTES: usize = 256 << 10;
 
-/// Frames that a connection has not written yet; the first `written` bytes are.
+/// Frames of a connection with unwritten bytes. The first `written` bytes are already written.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     bytes: Vec<u8>,
@@ -18,7 +18,6 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Bytes that are not written.
     pub(crate) fn unsent(&self) -> usize {
         self.bytes.len() - self.written
     }
@@ -33,12 +32,11 @@ impl Outbox {
         &mut self.bytes
     }
 
-    /// Drops all frames.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Writes as much as the socket takes. Returns whether that is all.
+    /// Writes as much as the socket accepts. Returns true if nothing remains.
     pub(crate) fn flush(&mut self, stream: &OwnedWriteHalf) -> io::Result<bool> {
         let Self { bytes, written } = self;
         while let Some(rest) = bytes.get(*written..).filter(|rest| !rest.is_empty()) {

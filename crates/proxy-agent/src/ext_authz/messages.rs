@@ -1,4 +1,4 @@
-//! The used messages of `envoy.service.auth.v3`.
+//! The messages of `envoy.service.auth.v3` that the proxy uses.
 
 use agent_protocol::{Header, HeaderError, RequestHeaders, Text};
 use prost::{Message, Oneof};
@@ -119,7 +119,7 @@ pub(crate) struct OkHttpResponse {
     pub(crate) query_parameters_to_remove: Vec<String>,
 }
 
-/// A parameter of the query; not read.
+/// A parameter of the query, which is ignored.
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct QueryParameter {}
 
@@ -151,7 +151,7 @@ pub(crate) struct BoolValue {
 }
 
 impl HeaderValueOption {
-    /// The field. White space around a value is not part of it. [RFC 9110 §5.5]
+    /// Converts the message to a header without surrounding white space. [RFC 9110 §5.5]
     ///
     /// # Errors
     /// The field is missing or cannot be sent.
@@ -177,7 +177,7 @@ impl HeaderValueOption {
     }
 }
 
-/// The question about a request. Lines of one field are joined by commas.
+/// The request for a decision. Lines of one field are joined by commas.
 impl From<&RequestHeaders<'_>> for CheckRequest {
     fn from(head: &RequestHeaders<'_>) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -194,7 +194,7 @@ impl From<&RequestHeaders<'_>> for CheckRequest {
         }
         let host = text(head.authority.as_bytes());
         let path = text(head.target.as_bytes());
-        // Envoy has the parts of the request line among the fields.
+        // Envoy sends the parts of the request line among the fields.
         for (name, value) in [
             (":authority", &host),
             (":path", &path),

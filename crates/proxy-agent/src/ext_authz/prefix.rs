@@ -1,4 +1,4 @@
-//! Denials at the beginning of a `CheckResponse` that may not be whole.
+//! Denials at the beginning of a possibly incomplete `CheckResponse`.
 
 use super::messages::{CheckResponse, DeniedHttpResponse, HttpResponse, Status};
 use crate::http_answer::HttpAnswer;
@@ -6,12 +6,12 @@ use agent_protocol::is_protected;
 use prost::Message;
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
-/// Number of `CheckResponse.status`.
+/// Field number of `CheckResponse.status`.
 const STATUS: u32 = 1;
-/// Number of `CheckResponse.denied_response`.
+/// Field number of `CheckResponse.denied_response`.
 const DENIED_RESPONSE: u32 = 2;
 
-/// The denial in the incomplete `message`: a status other than 0, or a `denied_response`.
+/// Finds a denial in the incomplete `message`: a status other than 0, or a `denied_response`.
 /// Incomplete fields are omitted.
 pub(super) fn denial(message: &[u8]) -> Option<HttpAnswer> {
     let (whole, cut) = split(message);
@@ -28,7 +28,7 @@ pub(super) fn denial(message: &[u8]) -> Option<HttpAnswer> {
                 denied = response;
             }
         }
-        // A malformed denial denies.
+        // A denial is valid even if it is malformed.
         Err(_) => denies |= has_denied_response(whole),
     }
     match cut {
@@ -53,11 +53,11 @@ fn answer(denied: DeniedHttpResponse) -> HttpAnswer {
     } = denied;
     let status = status.and_then(|status| u16::try_from(status.code).ok());
     HttpAnswer {
-        // 0 is not a client's status: the denial becomes a 403.
+        // 0 is no status for clients: the denial becomes a 403.
         status: status.unwrap_or_default(),
         headers: headers
             .into_iter()
-            // The denial is valid without an invalid field.
+            // An invalid field does not invalidate the denial.
             .filter_map(|option| option.into_header().ok())
             .filter(|header| !is_protected(header.name()))
             .collect(),
@@ -65,8 +65,8 @@ fn answer(denied: DeniedHttpResponse) -> HttpAnswer {
     }
 }
 
-/// The whole fields at the beginning of `message`, and the number and the value's beginning of a field
-/// with a length that is cut after them.
+/// Splits `message` into its complete fields and an incomplete last field. Returns the number of
+/// that field and the received part of its value, if its length is known.
 fn split(message: &[u8]) -> (&[u8], Option<(u32, &[u8])>) {
     let mut rest = message;
     loop {
@@ -95,14 +95,14 @@ fn has_denied_response(mut fields: &[u8]) -> bool {
     false
 }
 
-/// A field, by its number.
+/// A field, identified by its number.
 enum Field {
     Whole(u32),
-    /// Its length is known; the rest of the input is the beginning of its value.
+    /// The value is incomplete: the rest of the input is its beginning.
     Cut(u32),
 }
 
-/// Reads one field; `None` at the end or within its key.
+/// Reads one field. `None` at the end of the input, or if it ends within a key.
 fn next(rest: &mut &[u8]) -> Option<Field> {
     let (number, wire_type) = decode_key(rest).ok()?;
     if wire_type != WireType::LengthDelimited {

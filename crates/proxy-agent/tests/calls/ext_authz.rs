@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
 
-/// A server that answers nothing until it is signalled.
+/// A server that answers only after a signal.
 struct Server {
     streams: RefCell<Vec<SendResponse<Bytes>>>,
     is_answering: Cell<bool>,

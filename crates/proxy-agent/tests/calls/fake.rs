@@ -93,7 +93,7 @@ impl FakeAgent {
         self.shared.events.borrow().clone()
     }
 
-    /// Waits until `is_met` of the events and the connections.
+    /// Waits until `is_met` returns true for this agent.
     pub(crate) async fn wait_until(&self, is_met: impl Fn(&Self) -> bool) {
         loop {
             let changed = self.shared.changed.notified();

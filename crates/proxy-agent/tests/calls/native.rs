@@ -204,7 +204,8 @@ fn a_body_in_parts_lets_other_events_pass() {
     });
 }
 
-/// The parts of the body belong to one event, with the other request's event in between.
+/// Checks that the parts of the body belong to one event, with the other request's event in
+/// between.
 fn assert_parts(events: &[ProxyMessage<'static>], other: RequestId) {
     let mut data = Vec::new();
     let mut numbers = Vec::new();
@@ -304,7 +305,7 @@ fn a_drained_connection_is_closed_when_its_last_request_has_ended() {
         let client = own(&agent);
 
         let session = begin(&client, false).await.unwrap().session.unwrap();
-        // The response of the request is still to be shown.
+        // The first session still expects the response to its request.
         let other = begin(&client, false).await.unwrap().session.unwrap();
         assert_eq!((agent.connections(), agent.ended_connections()), (2, 0));
         drop(session);
