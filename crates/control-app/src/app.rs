@@ -51,11 +51,11 @@ use uuid::Uuid;
 
 /// Maximum number of recently accepted credentials, which bypass the per-address lockout.
 const KNOWN_CREDENTIALS: usize = 100_000;
-/// Credentials that have ended and were used lately.
+/// Maximum number of ended credentials whose last use is remembered.
 const ENDED_USES: usize = 10_000;
-/// Expected number of bundles with hosts in this replica's memory.
+/// Expected number of cached bundles, for [`HOSTS`].
 const BUNDLES: usize = 100;
-/// Maximum number of their hosts, each of about 100 bytes.
+/// Maximum number of cached hosts of all bundles, each of about 100 bytes.
 const HOSTS: u64 = 100_000;
 /// Maximum number of concurrent tasks on configurations and archives: each may take 200 MiB and a
 /// second.
@@ -65,10 +65,11 @@ const PARSED_BODIES: usize = 2;
 
 /// Time for which a failed write is reported: some writes may fail while smaller ones still fit.
 const WRITE_FAILURE_MEMORY_MILLIS: i64 = 5_000;
-/// The clocks of replicas and of their database differ by less: leases, rates and ends of credentials are shared.
+/// Maximum difference between this replica's clock and the database's; beyond it the replica does
+/// not serve, because leases, rate limits and expiries are shared.
 const MAX_CLOCK_OFFSET: SignedDuration = SignedDuration::from_secs(5);
 
-/// The application. It holds no state that a second replica would need.
+/// State of one replica. Other replicas share only the database and the object store.
 #[derive(Debug)]
 pub struct App {
     pub(crate) store: Store,
@@ -85,7 +86,7 @@ pub struct App {
     pub(crate) writes: WriteQueue,
     pub(crate) orders: OrderSignals,
     pub(crate) heavy_permits: HeavyPermits,
-    /// True if this replica's clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
+    /// Set while the clock differs from the database's by more than [`MAX_CLOCK_OFFSET`].
     is_clock_wrong: AtomicBool,
     /// Time of the last failed write of this replica, in milliseconds since 1970; 0 for none.
     write_failed_at: AtomicI64,
@@ -95,27 +96,28 @@ pub struct App {
     reports: ReportBudget,
     pub(crate) passwords: PasswordPermits,
     pub(crate) refused_sign_ins: RefusalWindows,
-    /// Held while an archive is read for the certificates that it names.
+    /// Held while an archive is inspected for its certificates, so that nodes that reconnect
+    /// together share one read.
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
     pub(crate) metric_answers: MetricAnswers,
-    /// The hosts of bundles that are active while certificates are obtained.
+    /// Cache: hosts that a bundle serves without TLS, for validation of managed certificates.
     pub(crate) plain_hosts: Cache<BundleId, Arc<PlainHosts>, HostCount>,
-    /// Certificate authorities that tenants may choose from; the same for all replicas.
+    /// Certificate authorities that tenants may choose from; must be equal on all replicas.
     pub acme: AcmeAuthorities,
     /// The URL of this installation, as identity providers and browsers use it.
     pub sso_site: SsoSite,
     /// Wakes live pages.
     pub changes: Changes,
-    /// Interval of heartbeats that nodes are sent; the same on all replicas.
+    /// Heartbeat interval sent to nodes; must be equal on all replicas.
     pub heartbeat_interval: HeartbeatInterval,
-    /// The quotas of each organization; replicas have the same.
+    /// Quotas of each organization; must be equal on all replicas.
     pub quotas: Quotas,
-    /// Retention of values that have ended; the same for all replicas.
+    /// Retention of ended values; must be equal on all replicas.
     pub retention: Retention,
 }
 
-/// The clock and the random bytes. The program has the real ones, a test its own.
+/// Clock and random generator, replaceable in tests.
 #[derive(Clone, Copy, Debug)]
 pub struct Environment {
     /// Clock of all commands and jobs.
@@ -125,7 +127,7 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Random bytes.
+    /// Returns `N` random bytes.
     pub fn random<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0; N];
         (self.fill)(&mut bytes);
@@ -134,7 +136,7 @@ impl Environment {
 }
 
 impl App {
-    /// An application on open stores.
+    /// Creates the application on open stores.
     pub fn new(store: Store, objects: Objects, sealer: Sealer, environment: Environment) -> Self {
         Self {
             writes: WriteQueue::new(store.clone()),
@@ -170,7 +172,7 @@ impl App {
         }
     }
 
-    /// The current time as the clock has it, to measure with.
+    /// The clock's time in full precision, for measuring durations.
     pub fn precise_now(&self) -> Timestamp {
         (self.environment.now)()
     }
@@ -181,7 +183,7 @@ impl App {
         Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
     }
 
-    /// Ten random bytes, as identifiers take them.
+    /// Random part of a new identifier.
     pub(crate) fn random_id(&self) -> [u8; 10] {
         self.environment.random()
     }
@@ -221,7 +223,8 @@ impl App {
             .await
     }
 
-    /// A permit for a body of up to `bytes` that is not an upload, held until it is answered; `None` for a small one.
+    /// Acquires a permit for a body of up to `bytes` that is not an upload, to be held until the
+    /// response is sent; `None` for a small body.
     ///
     /// # Errors
     ///
@@ -283,7 +286,7 @@ impl App {
         uploads.take(tenant.org.0, actor.quota_owner(), bytes).await
     }
 
-    /// The client for requests to addresses that were entered.
+    /// HTTP client for addresses that users configure, created at the first use.
     pub(crate) fn outbound(&self) -> Result<&Outbound, OutboundError> {
         if let Some(outbound) = self.sso_documents.outbound.get() {
             return Ok(outbound);
@@ -292,7 +295,8 @@ impl App {
         Ok(self.sso_documents.outbound.get_or_init(|| made))
     }
 
-    /// Refuses a URL with a private address in it. Names are resolved, and their addresses checked, at each request.
+    /// Refuses a URL that contains a private address. Host names are resolved and checked at each
+    /// request instead.
     pub(crate) fn check_address(&self, field: &'static str, url: &str) -> Result<(), Error> {
         let url = WebUrl::parse(url).ok_or(Refusal::invalid(field, "is not a URL"))?;
         if is_refused(&url, self.sso_site.private_addresses) {
@@ -302,22 +306,21 @@ impl App {
         Ok(())
     }
 
-    /// Returns true if this replica must not serve: its clock is wrong, and so are the times that
-    /// it would write.
+    /// Returns true if this replica must not serve: the times that it writes would be wrong.
     pub fn is_clock_wrong(&self) -> bool {
         self.is_clock_wrong.load(Ordering::Relaxed)
     }
 
-    /// Compares the clock with the clock of a database shared by replicas; logs when it becomes
-    /// wrong and right.
+    /// Compares the clock with the database's, if replicas share it; logs when the offset becomes
+    /// too large, and when it is acceptable again.
     async fn check_clock(&self, tx: &mut Transaction) -> Result<(), Error> {
         let asked = self.precise_now();
         let Some(shared) = tx.database_time().await? else {
             return Ok(());
         };
         let answered = self.precise_now();
-        // The database's time is from a moment between the two readings: its distance from that
-        // interval is the error.
+        // The database read its clock between the two local readings; its distance from that
+        // interval is the offset.
         let ahead = asked.duration_since(shared).max(SignedDuration::ZERO);
         let behind = shared.duration_since(answered).max(SignedDuration::ZERO);
         let offset = ahead.max(behind);
@@ -337,11 +340,11 @@ impl App {
         Ok(())
     }
 
-    /// Checks that the database answers.
+    /// Checks that the database answers and accepts writes.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if it does not.
+    /// [`Error::Store`] if it does not answer, or a write has failed within the last 5 seconds.
     pub async fn ready(&self) -> Result<(), Error> {
         self.store.ping().await?;
         if self.is_unwritable() {
@@ -350,8 +353,8 @@ impl App {
         Ok(())
     }
 
-    /// Returns true if the database has refused a write just now. The lease of the scheduler is
-    /// written every second.
+    /// Returns true if a write has failed within the last 5 seconds. The scheduler's lease is
+    /// written every second, so a failure is noticed soon.
     pub(crate) fn is_unwritable(&self) -> bool {
         let failed_at = self.write_failed_at.load(Ordering::Relaxed);
         let age = self.now().as_millisecond().saturating_sub(failed_at);
@@ -380,7 +383,7 @@ impl App {
         self.limiter.take(&self.writes, name, rate, now).await
     }
 
-    /// The refusal for a bucket that is known to be empty; does not query the database.
+    /// The refusal for a bucket that is known to be empty, without a database query.
     pub fn known_refusal(&self, name: &str, rate: Rate, now: Timestamp) -> Option<Allowance> {
         let is_empty = self.limiter.is_empty(name, rate, now);
         is_empty.then(|| self.limiter.refusal(name, rate, now))
@@ -413,7 +416,7 @@ impl App {
         Ok(())
     }
 
-    /// Measures the database for the metrics.
+    /// Updates the gauges of the database.
     #[expect(clippy::cast_precision_loss, reason = "a gauge is a float; counts fit")]
     fn measure(&self, head: Option<i64>) {
         let ConnectionCounts { idle, used } = self.store.connections();
@@ -427,7 +430,7 @@ impl App {
         }
     }
 
-    /// Applies the changes of other replicas; call it every second.
+    /// Wakes live pages and long polls for changes of other replicas; call it every second.
     ///
     /// # Errors
     ///
@@ -452,7 +455,7 @@ impl App {
         self.announce_newer_orders(&mut tx, head).await
     }
 
-    /// The first entry of the audit log that does not fit the chain, by its number.
+    /// Number of the first entry of the audit log that breaks the chain; `None` if it is intact.
     ///
     /// # Errors
     ///
@@ -463,22 +466,22 @@ impl App {
         Ok(found.fault.or(unkeyed))
     }
 
-    /// Ends long polls and live pages, current and later ones, when the program stops.
+    /// Ends current and later long polls and live pages, when the program stops.
     pub fn end_waits(&self) {
         self.changes.close();
         self.orders.close();
     }
 
-    /// Copies a SQLite database into a new file while it is in use.
+    /// Backs up a SQLite database into a new file while it is in use.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the file cannot be made, or the database is not SQLite.
+    /// [`Error::Store`] if the file cannot be created, or the database is not SQLite.
     pub async fn back_up(&self, file: &str) -> Result<(), Error> {
         Ok(self.store.back_up(file).await?)
     }
 
-    /// Ends long polls, writes the requests that were counted, and closes the database.
+    /// Ends long polls, writes the gathered request counts, and closes the database.
     pub async fn close(&self) {
         self.end_waits();
         if let Err(error) = self.writes.traffic.write_all(&self.store).await {
@@ -488,13 +491,13 @@ impl App {
     }
 }
 
-/// Tenant of the project, if it exists.
+/// Tenant of the project; [`Refusal::NotFound`] if the project does not exist.
 pub(crate) async fn tenant(tx: &mut Transaction, project: ProjectId) -> Result<Tenant, Error> {
     let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
     Ok(found.value.tenant())
 }
 
-/// Maps a duplicate name to a fault of the named field.
+/// Maps a unique-key conflict to a refusal of the named field.
 pub(crate) fn taken(field: &'static str) -> impl Fn(StoreError) -> Error {
     move |error| {
         if matches!(error, StoreError::Conflict) {

@@ -31,7 +31,7 @@ impl App {
         let tenant = resolve(&mut tx, call, place).await?;
         let id = ApiKeyId::new(call.now, self.random_id());
         let key = ApiKey::create(&call.actor, tenant, id, new, call.now)?;
-        // Serializes writers, so that two cannot take the same name.
+        // Serializes writers, so that two keys cannot take the same name.
         tx.lock_audit().await?;
         check_name(&mut tx, &key, call.now).await?;
         let secret = self.new_secret();
@@ -44,7 +44,7 @@ impl App {
         Ok((Versioned::new(key), secret))
     }
 
-    /// The keys of an organization, or those that are limited to a project.
+    /// The API keys of an organization; with a project, only the keys limited to it.
     pub async fn api_keys(
         &self,
         call: &Call,
@@ -60,7 +60,7 @@ impl App {
             .await?)
     }
 
-    /// One key.
+    /// One API key with its version; the actor needs the permission to read keys of its tenant.
     pub async fn api_key(&self, call: &Call, id: ApiKeyId) -> Result<Versioned<ApiKey>, Error> {
         let found = find(&mut self.store.read().await?, id).await?;
         call.actor
@@ -107,7 +107,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes a key that was revoked.
+    /// Deletes a key that was revoked or has expired.
     pub async fn delete_api_key(&self, call: &Call, id: ApiKeyId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;

@@ -54,7 +54,7 @@ const SETUP_LINK: &str = "setup_link";
 const INVITATION: &str = "invitation";
 
 impl App {
-    /// The actor that the credential makes.
+    /// Authenticates the request: resolves the credential to its actor.
     ///
     /// # Errors
     ///
@@ -89,7 +89,8 @@ impl App {
         found
     }
 
-    /// Returns true if this replica has accepted the credential before.
+    /// Returns true if this replica has accepted the credential recently. Known credentials bypass
+    /// the per-address lockout.
     pub fn is_known(&self, presented: Presented<'_>) -> bool {
         let hash = presented.secret().hash();
         self.known_credentials.get(&hash).is_some()
@@ -134,7 +135,7 @@ impl App {
         accepted.map_err(|_| Error::Unauthenticated)
     }
 
-    /// A second key ends the first one here, when it is used for the first time.
+    /// The node with this key. The first use of a rotated key activates it and ends the old one.
     async fn node_by_key(&self, hash: &str) -> Result<Actor, Error> {
         let mut tx = self.store.read().await?;
         let mut found = tx.node_by_key(hash).await?;

@@ -12,11 +12,11 @@ use control_domain::{
 use control_store::{ListFilter, Member, Page, Transaction, Versioned};
 use control_wire::{InvitationId, OrgId, SessionId, UserId};
 
-/// The account that the bearer of an invitation makes.
+/// Data for the new account, entered by the bearer of an invitation.
 #[derive(Debug)]
 pub struct NewAccount {
-    /// The address to sign in with; absent: the invitation's. Another one is needed where an account, perhaps a
-    /// stranger's, has that address.
+    /// The address to sign in with; `None` takes the invitation's. Needed if another account
+    /// already has that address.
     pub email: Option<String>,
     /// The user's name.
     pub name: String,
@@ -45,8 +45,9 @@ pub struct OwnInvitation {
 }
 
 impl App {
-    /// Invites a person; returns the link's secret, which is shown once. A removed member with the address is admitted
-    /// again. The response does not depend on the existence of an account with the address.
+    /// Invites a person; returns the link's secret, which is shown once. Inviting the address of a
+    /// removed member readmits the member. The response does not reveal whether an account with the
+    /// address exists.
     pub async fn create_invitation(
         &self,
         call: &Call,
@@ -69,7 +70,7 @@ impl App {
         Ok((invitation, secret))
     }
 
-    /// The invitations of an organization that were not accepted yet.
+    /// The pending invitations of an organization.
     pub async fn invitations(
         &self,
         call: &Call,
@@ -86,7 +87,7 @@ impl App {
             .await?)
     }
 
-    /// One invitation that was not accepted yet.
+    /// One pending invitation.
     pub async fn invitation(
         &self,
         call: &Call,
@@ -117,7 +118,7 @@ impl App {
             .await
     }
 
-    /// The bearer of the link becomes a user and a member.
+    /// Creates the user and the membership for the bearer of the link.
     pub async fn accept_invitation(
         &self,
         call: &Call,
@@ -167,7 +168,7 @@ impl App {
         })
     }
 
-    /// The invitation of the link that the call bears.
+    /// The invitation whose link authenticated the call.
     pub async fn own_invitation(&self, call: &Call) -> Result<OwnInvitation, Error> {
         call.actor.holds(Access::Invitee)?;
         let id = InvitationId(call.actor.id());
@@ -216,8 +217,9 @@ impl App {
     }
 }
 
-/// Refuses a session that an identity provider alone vouched for, if the user has a password or a second factor. The
-/// administrator of the user's organization may have set them, and they would open the organization that is joined.
+/// Refuses a session that only an identity provider vouched for, if the user has a password or a
+/// second factor: an administrator of the user's organization may have set them, and could use them
+/// to enter the organization that is joined.
 async fn check_own_proof(
     tx: &mut Transaction,
     user: UserId,
@@ -236,8 +238,8 @@ async fn check_own_proof(
     Ok(())
 }
 
-/// The user with the address, if it is not a member. Administrators see their members' addresses, so a refusal says
-/// nothing new.
+/// The user with the address, `None` without one; refuses the address of a member. Administrators
+/// see their members' addresses, so the refusal reveals nothing new.
 async fn refuse_member(
     tx: &mut Transaction,
     org: OrgId,

@@ -1,4 +1,4 @@
-//! Administrators' decisions on members' sign-in: sessions, second factors, links to another password.
+//! Administrators' control over how members sign in: sessions, second factors, password resets.
 
 use crate::account::session::SessionInfo;
 use crate::account::user_event::{UserEvent, Visitor};
@@ -75,7 +75,7 @@ impl App {
         self.reset_second_factor(tx, call, user.value.id).await
     }
 
-    /// A link by which a member sets another password; its secret is shown once.
+    /// Creates a password reset for a member; returns the secret of its link, which is shown once.
     ///
     /// # Errors
     ///
@@ -97,9 +97,8 @@ impl App {
         Ok((reset, secret))
     }
 
-    /// Sets the password of the link's user and ends all its sessions; returns the secret that
-    /// identifies the browser afterwards. The user signs in next, with the second factor if there
-    /// is one.
+    /// Sets the password of the link's user and ends all sessions of the user; returns the secret
+    /// for the browser's cookie. The user signs in next, with the second factor if there is one.
     ///
     /// # Errors
     ///
@@ -119,7 +118,7 @@ impl App {
         user.value.check_password(password, &orgs)?;
         let hashed = self.hash_password(password).await?;
         let mut tx = self.store.begin().await?;
-        // The current rights of its maker apply.
+        // The administrator that made the link must still have the right to it.
         let reset = find(&mut tx, &hash, visit).await?;
         let spent = tx.spend_password_reset(reset.id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
@@ -193,9 +192,9 @@ impl App {
         self.end_sessions_in(tx, call).await
     }
 
-    /// Ends every session, API key, enrolment token, invitation and link of the installation on the command line, as
-    /// after the restore of a backup: those that ended since it was made would be valid again. Returns the number of
-    /// sessions, and the others.
+    /// Ends every session, API key, enrolment token, invitation and link of the installation, on
+    /// the command line. After a backup is restored, credentials that were revoked since would be
+    /// valid again. Returns the number of sessions, and the number of other credentials.
     pub async fn end_all_credentials(
         &self,
         call: &Call,
@@ -239,7 +238,7 @@ impl App {
     }
 }
 
-/// The member and its user, if the actor may decide how it signs in.
+/// The member and its user, if the actor may control how the member signs in.
 async fn controlled(
     tx: &mut Transaction,
     call: &Call,

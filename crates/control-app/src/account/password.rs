@@ -12,8 +12,8 @@ use control_domain::{Access, Refusal, User};
 use serde_json::json;
 
 impl App {
-    /// Changes the user's password and ends all its other sessions; returns the new secret of this
-    /// one.
+    /// Changes the user's password and ends all other sessions of the user; returns the new secret
+    /// of this session.
     ///
     /// # Errors
     ///

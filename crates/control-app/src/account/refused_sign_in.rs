@@ -1,4 +1,4 @@
-//! Refused sign-ins in the audit log: why, in clear, for administrators.
+//! Audit entries for refused sign-ins, with the reason that the response does not reveal.
 
 use crate::account::user_event::{UserEvent, Visitor};
 use crate::app::App;
@@ -16,17 +16,18 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-/// Maximum delay of the entry: written at once, it would slow down the next request of the client
-/// measurably.
+/// Maximum random delay of the entry: an immediate write would measurably slow the client's next
+/// request, and so reveal that the account exists.
 const MAX_DELAY: Duration = Duration::from_secs(2);
 const ACTION: &str = "session.refused";
-/// The reason of refused sign-ins that nothing was compared for.
+/// Reason for attempts that were refused before any password or code was compared.
 pub(super) const TOO_MANY_ATTEMPTS: &str = "too many tries";
 
 impl App {
-    /// Records a refused sign-in in a separate task: the answer must take as long as for an unknown account. The first one of an
-    /// account, a reason and a client in a minute has an entry; [`Self::write_folded_refusals`] writes the number of
-    /// the others. An unknown account's entry is in the log of the installation.
+    /// Records a refused sign-in in a separate task, so that the response takes as long as for an
+    /// unknown account. Only the first refusal per minute with the same account, reason and client
+    /// has an entry; [`Self::write_folded_refusals`] writes the number of further ones. Entries for
+    /// unknown accounts are in the installation's log.
     pub(crate) fn note_refusal(
         self: &Arc<Self>,
         visit: &Visit,
@@ -42,7 +43,7 @@ impl App {
         if !self.refused_sign_ins.begin_or_count(key, visit) {
             return;
         }
-        // Another text may be a password in the wrong field.
+        // Other text may be a password in the wrong field.
         let email = Email::parse("email", email).ok();
         let after = json!({"reason": reason, "email": email.as_ref().map(Email::as_str)});
         let (app, visit) = (Arc::clone(self), visit.clone());
@@ -56,11 +57,12 @@ impl App {
         });
     }
 
-    /// Writes the numbers of refused sign-ins without an entry of their own, for minutes that have ended.
+    /// Writes the counts of refused sign-ins that have no entry of their own, for minutes that have
+    /// ended.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the database does not answer; the numbers are in the error log then.
+    /// [`Error::Store`] if the database does not answer; the counts are then in the error log.
     pub async fn write_folded_refusals(&self, now: Timestamp) -> Result<(), Error> {
         let mut done = Ok(());
         for folded in self.refused_sign_ins.take_ended(now) {

@@ -17,12 +17,12 @@ use serde_json::json;
 const ISSUER: &str = "Control plane";
 const RECOVERY_CODES: usize = 10;
 
-/// The second factor of a user.
+/// State of a user's second factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecondFactor {
-    /// Time of its confirmation.
+    /// Time when the first code confirmed the authenticator app.
     pub confirmed_at: Timestamp,
-    /// Recovery codes that were not used.
+    /// Number of unused recovery codes.
     pub recovery_codes_left: i64,
 }
 
@@ -37,17 +37,17 @@ pub struct TotpSetup {
     pub qr_svg: String,
 }
 
-/// A second factor that counts from now on.
+/// Result of activating a second factor.
 #[derive(Debug)]
 pub struct NewSecondFactor {
-    /// Each good once, shown once.
+    /// Each valid once; shown once.
     pub recovery_codes: Vec<RecoveryCode>,
     /// The new secret of the session, which now has a second factor.
     pub session: Secret,
 }
 
 impl App {
-    /// The user's confirmed second factor; `None` without one.
+    /// State of the user's second factor; `None` without a confirmed one.
     pub async fn second_factor(&self, call: &Call) -> Result<Option<SecondFactor>, Error> {
         let (user, _) = own_session(call)?;
         let mut tx = self.store.read().await?;
@@ -72,7 +72,7 @@ impl App {
             .await?)
     }
 
-    /// A new secret for an authenticator app, which counts once a code confirmed it.
+    /// Generates a secret for an authenticator app; it becomes active when a code confirms it.
     ///
     /// # Errors
     ///
@@ -99,8 +99,8 @@ impl App {
         Ok(setup)
     }
 
-    /// Activates the secret of [`App::start_totp`] by a code of the app that has it. Other sessions
-    /// of the user end: they began without the second factor.
+    /// Activates the secret of [`App::start_totp`] by a code of the app. Other sessions of the user
+    /// end, because they began without the second factor.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl App {
         self.commit_for_user(tx, call, removed).await
     }
 
-    /// Ten new recovery codes; earlier ones are void.
+    /// Replaces the recovery codes by ten new ones.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl App {
         Ok(codes)
     }
 
-    /// Returns true if the code is right, and was not used before at any replica; it is used up.
+    /// Consumes a code; returns true if it is correct and no replica has accepted it before.
     pub(crate) async fn use_code(
         &self,
         tx: &mut Transaction,
@@ -206,7 +206,7 @@ impl App {
     }
 }
 
-/// The place that a user's secret is sealed for.
+/// Context that a user's TOTP secret is sealed with.
 pub(crate) fn totp_place(user: UserId) -> String {
     format!("totp/{user}")
 }

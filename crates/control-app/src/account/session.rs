@@ -12,14 +12,14 @@ use control_wire::{SessionId, UserId};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// A session that began just now, with the secrets for the cookies of its browser.
+/// A new session, with the secrets for the browser's cookies.
 #[derive(Debug)]
 pub struct NewSession {
-    /// Session that was begun.
+    /// The session as stored.
     pub session: Session,
     /// Secret of the session, shown once: its value in the cookie.
     pub secret: Secret,
-    /// The new secret that identifies the browser; `None` if it was known before.
+    /// New secret that identifies the browser; `None` if the browser was known.
     pub browser: Option<Secret>,
     /// Time when an administrator removed the user's second factor; `None` once there is a new one.
     pub second_factor_reset_at: Option<Timestamp>,
@@ -36,12 +36,12 @@ impl NewSession {
     }
 }
 
-/// A session as shown to its user.
+/// A session for display to its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// The session.
+    /// The session as stored.
     pub session: Session,
-    /// True for the session of this request.
+    /// True for the session of the request that lists them.
     pub is_own: bool,
 }
 
@@ -76,7 +76,7 @@ impl App {
         })
     }
 
-    /// The user of a session's secret, with the current roles.
+    /// The actor of the session with this secret, with the user's current roles.
     pub(crate) async fn session_actor(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
         let (session, actor) = self.accept_session(hash, now).await?;
         if session.is_seen_late(now) {
@@ -87,12 +87,13 @@ impl App {
         Ok(actor)
     }
 
-    /// Like `actor`, without recording the time of use: for requests that only keep a page live.
+    /// Like `session_actor`, but does not extend the session: for requests that only keep a page
+    /// live.
     pub(crate) async fn live_actor(&self, hash: &str, now: Timestamp) -> Result<Actor, Error> {
         Ok(self.accept_session(hash, now).await?.1)
     }
 
-    /// The actor of an open session, for a page that was authenticated by its secret and is kept live.
+    /// The actor of an open session, for a live page that was authenticated earlier.
     ///
     /// # Errors
     ///
@@ -116,8 +117,8 @@ impl App {
         self.end_session(call, user, session).await
     }
 
-    /// The open sessions of the user, newest first. A session without all rights of the user is shown only those of its
-    /// own identity provider.
+    /// The open sessions of the user, newest first. A session without all rights of the user sees
+    /// only sessions from its own identity provider.
     pub async fn sessions(&self, call: &Call) -> Result<Vec<SessionInfo>, Error> {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.read().await?;
@@ -133,7 +134,7 @@ impl App {
         Ok(info.collect())
     }
 
-    /// Ends one session of the user, which may be that of the request.
+    /// Ends one session of the user, possibly the one of this request.
     pub async fn revoke_session(&self, call: &Call, session: SessionId) -> Result<(), Error> {
         let (user, _) = own_session(call)?;
         self.end_session(call, user, session).await
@@ -179,7 +180,7 @@ impl App {
     }
 }
 
-/// The session with its actor, if it is open at `now`.
+/// The session with its actor; [`Error::Unauthenticated`] unless it is open at `now`.
 async fn accepted(
     tx: &mut Transaction,
     found: Option<Session>,
@@ -194,7 +195,7 @@ async fn accepted(
     Ok((session, actor))
 }
 
-/// The test whether the actor may see and end a session of the user.
+/// Predicate for the sessions of the user that the actor may see and end.
 async fn visibility(
     tx: &mut Transaction,
     call: &Call,
@@ -210,7 +211,7 @@ async fn visibility(
     })
 }
 
-/// The user and the session of a request.
+/// The user and the session that authenticated the request.
 pub(crate) fn own_session(call: &Call) -> Result<(UserId, SessionId), Error> {
     call.actor.holds(Access::Session)?;
     let Actor::User { id, session, .. } = call.actor else {

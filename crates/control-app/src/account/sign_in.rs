@@ -1,8 +1,8 @@
 //! Sign-in by a password, and by a second factor if the user has one.
 //!
-//! Unknown users, and users without a password, cost the same work and get the same answer. Wrong passwords and codes
-//! are counted by account for browsers that never signed in, and by browser for those that did: a flood of them from
-//! many addresses does not keep the owner out.
+//! Unknown users, and users without a password, cost the same work and get the same response. Wrong
+//! attempts are counted per account for browsers that never signed in, and per browser for known
+//! ones: a flood of wrong passwords from many addresses does not lock the owner out.
 
 use crate::account::refused_sign_in::TOO_MANY_ATTEMPTS;
 use crate::account::session::{NewSession, audited, own_session};
@@ -23,7 +23,7 @@ use serde_json::json;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Wrong passwords and codes: ten at once, then one a minute.
+/// Rate of wrong passwords and codes: a burst of ten, then one per minute.
 const ATTEMPT_RATE: Rate = Rate {
     per_minute: 1,
     burst: 10,
@@ -32,13 +32,13 @@ const ATTEMPT_RATE: Rate = Rate {
 /// Result of a correct password.
 #[derive(Debug)]
 pub enum SignedIn {
-    /// A session: the user has no second factor.
+    /// The user has no second factor: the sign-in is complete.
     Session(Box<NewSession>),
-    /// The user has a second factor, which must follow.
+    /// The user has a second factor: the next step must present a code.
     NeedsCode {
-        /// Names this sign-in to the next step. It is not a session.
+        /// Identifies this sign-in in the next step. It is not a session.
         secret: Secret,
-        /// Time limit of the sign-in.
+        /// Deadline for the code.
         ends_at: Timestamp,
     },
 }
@@ -59,7 +59,7 @@ enum Factor<'a> {
     Recovery(RecoveryCode),
 }
 
-/// The bucket that an attempt was counted in.
+/// Rate bucket that an attempt was charged to.
 #[derive(Debug)]
 struct CountedAttempt {
     bucket: String,
@@ -67,11 +67,13 @@ struct CountedAttempt {
 }
 
 impl App {
-    /// The session of the user with this address and password, or the second factor's challenge.
+    /// Signs in by address and password: the result is a session, or a request for the second
+    /// factor.
     ///
     /// # Errors
     ///
-    /// [`Error::WrongSignIn`]; [`Error::TooManyAttempts`] or [`Error::TooManySignIns`] before anything is compared.
+    /// [`Error::WrongSignIn`]; [`Error::TooManyAttempts`] or [`Error::TooManySignIns`] before the
+    /// password is compared.
     pub async fn sign_in(
         self: &Arc<Self>,
         visit: &Visit,
@@ -96,7 +98,7 @@ impl App {
             return Err(Error::WrongSignIn);
         }
         let totp = tx.totp(user.id).await?;
-        // An attempt is a wrong one until the sign-in is complete.
+        // Counts as a wrong attempt until the code has completed the sign-in.
         if totp.is_some_and(|totp| totp.confirmed_at.is_some()) {
             return self.wait_for_code(tx, visit, user.id).await;
         }
@@ -122,7 +124,7 @@ impl App {
         self.complete(visit, pending, Factor::Code(code)).await
     }
 
-    /// Completes a sign-in by a recovery code, which is used up.
+    /// Completes a sign-in by a recovery code, which is then used up.
     ///
     /// # Errors
     ///
@@ -138,8 +140,9 @@ impl App {
         self.complete(visit, pending, factor).await
     }
 
-    /// Takes another proof of identity from a signed-in user, which is fresh for ten minutes; gives the session's
-    /// secret from now on. A user with a second factor proves that one: the password alone opens nothing.
+    /// Renews a signed-in user's proof of identity, which stays fresh for ten minutes; returns the
+    /// session's new secret. A user with a second factor must present a code: the password alone is
+    /// refused.
     ///
     /// # Errors
     ///
@@ -148,7 +151,7 @@ impl App {
         let (user, session) = own_session(call)?;
         let mut tx = self.store.read().await?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
-        // A provider starts as many sessions as it likes: they share their attempts.
+        // An identity provider can start any number of sessions, so they share one bucket.
         let bucket = match found.origin.provider {
             Some(org) => format!("sign-in provider {org} {user}"),
             None => format!("sign-in session {session}"),
@@ -183,7 +186,7 @@ impl App {
         self.strengthen(tx, call, found, method).await
     }
 
-    /// Stores another proof of identity with a new secret.
+    /// Stores the renewed proof of identity and gives the session a new secret.
     pub(crate) async fn strengthen(
         &self,
         mut tx: Transaction,
@@ -273,10 +276,10 @@ impl App {
             self.note_refusal(visit, email, Some(&user), "second factor");
             return Err(Error::WrongSignIn);
         }
-        // Of two concurrent codes for one sign-in, one fails.
+        // Of two concurrent requests for one sign-in, one fails.
         let spent = tx.spend_pending_sign_in(pending.id).await;
         spent.map_err(|_| Error::Unauthenticated)?;
-        // One for the password, one for the code.
+        // Refunds the tokens of the password and of the code.
         tx.return_tokens(&attempt.bucket, ATTEMPT_RATE, 2).await?;
         self.finish(tx, visit, &user, method).await
     }
@@ -294,7 +297,7 @@ impl App {
         Ok(started)
     }
 
-    /// Commits a session that began, with its entries of the audit log.
+    /// Commits a started session together with its audit entries.
     pub(crate) async fn commit_session(
         &self,
         mut tx: Transaction,
@@ -321,7 +324,7 @@ impl App {
         self.commit_for_user(tx, &call, event).await
     }
 
-    /// Counts an attempt before anything is compared, so that concurrent attempts count like
+    /// Charges an attempt before the password is compared, so that concurrent attempts count like
     /// sequential ones.
     async fn count_attempt(
         self: &Arc<Self>,

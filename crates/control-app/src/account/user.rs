@@ -18,20 +18,20 @@ pub enum Identity {
     User {
         /// The signed-in user.
         user: User,
-        /// The user's organizations.
+        /// Role in each of the user's organizations.
         roles: BTreeMap<OrgId, Role>,
-        /// The version of the user.
+        /// The user's version, for `If-Match`.
         version: i64,
     },
     /// An API key.
     ApiKey {
-        /// Key that authenticated the request.
+        /// Identifier of the key.
         id: ApiKeyId,
-        /// Its organization, and the project that it is limited to.
+        /// The key's organization, and the project that it is limited to.
         tenant: Tenant,
         /// Empty: full access.
         scopes: BTreeSet<Scope>,
-        /// Expiry.
+        /// Time of expiry; `None` if the key does not expire.
         expires_at: Option<Timestamp>,
     },
 }
@@ -90,7 +90,7 @@ impl App {
     }
 }
 
-/// The user of the session.
+/// The user of the session that authenticated the call.
 pub(crate) async fn own_user(tx: &mut Transaction, call: &Call) -> Result<Versioned<User>, Error> {
     call.actor.holds(Access::Session)?;
     let Actor::User { id, .. } = call.actor else {

@@ -11,10 +11,10 @@ use control_wire::{OrgId, UserId};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// An action on a user, or on an object of a user.
+/// An action on a user, or on one of the user's objects, for the audit log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserEvent<'a> {
-    /// The noun and the verb, such as `session.started`.
+    /// Noun and verb, such as `session.started`.
     pub(crate) action: &'a str,
     pub(crate) user: UserId,
     pub(crate) subject: Uuid,
@@ -22,7 +22,8 @@ pub(crate) struct UserEvent<'a> {
     pub(crate) after: Option<&'a Value>,
 }
 
-/// An actor that is not an [`Actor`](control_domain::Actor): the bearer of a link, or a person that could not sign in.
+/// A requester without an [`Actor`](control_domain::Actor): the bearer of a link, or a person that
+/// failed to sign in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Visitor<'a> {
     pub(crate) kind: &'a str,
@@ -81,8 +82,8 @@ impl<'a> UserEvent<'a> {
 }
 
 impl App {
-    /// Writes an entry for each organization of the user, or one of the installation if there is
-    /// none; returns the number of the last one, and the organizations.
+    /// Writes an entry for each organization of the user, or one for the installation if there is
+    /// none; returns the number of the last entry, and the organizations.
     pub(crate) async fn record_for_user(
         &self,
         tx: &mut Transaction,
@@ -111,7 +112,7 @@ impl App {
         event: UserEvent<'_>,
     ) -> Result<(), Error> {
         if let Some(reservation) = call.reservation {
-            // A user belongs to several organizations.
+            // No stored reply: it belongs to one tenant, and the user may belong to several.
             tx.commit_reply(reservation, None).await?;
         }
         let (head, orgs) = self.record_for_user(&mut tx, call, event).await?;
@@ -175,7 +176,8 @@ fn orgs(places: &[Option<Tenant>]) -> Vec<OrgId> {
     orgs.collect()
 }
 
-/// The organizations that see events of the user.
+/// Tenants with a view of events of the user: each organization, or the installation if there is
+/// none.
 async fn places(tx: &mut Transaction, user: UserId) -> Result<Vec<Option<Tenant>>, Error> {
     let orgs = tx.roles(user).await?.into_keys();
     let mut places: Vec<Option<Tenant>> = orgs.map(|org| Some(Tenant::org(org))).collect();

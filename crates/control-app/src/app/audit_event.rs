@@ -6,7 +6,7 @@ use uuid::Uuid;
 /// Action, tenant and subject of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AuditEvent<'a> {
-    /// The noun and the verb, such as `project.created`.
+    /// Noun and verb, such as `project.created`.
     pub(crate) action: &'a str,
     /// `None` for the installation as a whole.
     pub(crate) tenant: Option<Tenant>,

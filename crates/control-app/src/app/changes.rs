@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// The numbers of the newest audit entries known to this process.
+/// Numbers of the newest audit entries that this process knows.
 ///
 /// They signal only when to read. Changes are read from the database, so a message that is lost, or
 /// sent by another replica, costs a second of delay and no result.
@@ -16,11 +16,11 @@ pub struct Changes(watch::Sender<Heads>);
 
 #[derive(Debug, Default)]
 struct Heads {
-    /// The newest entry of all.
+    /// Number of the newest entry of any organization.
     newest: i64,
-    /// The newest entry of each organization that changed since this process began.
+    /// Number of the newest entry of each organization that changed since this process started.
     by_org: BTreeMap<OrgId, i64>,
-    /// The entry up to which those of all replicas are known; `None` before the first read.
+    /// Entries of all replicas are known up to this number; `None` before the first read.
     relayed: Option<i64>,
     is_closed: bool,
 }
@@ -50,7 +50,7 @@ pub enum Wake {
 pub struct Waiter {
     heads: watch::Receiver<Heads>,
     scope: ChangeScope,
-    /// Number of the newest entry at the last wake.
+    /// Number of the newest entry at the last wake-up.
     seen: i64,
 }
 
@@ -90,7 +90,7 @@ impl Heads {
         }
     }
 
-    /// Returns true if one of the entries was not known.
+    /// Updates the numbers; returns true if one of them increased.
     fn advance(&mut self, head: i64, orgs: impl IntoIterator<Item = (OrgId, i64)>) -> bool {
         let mut is_newer = self.newest < head;
         self.newest = self.newest.max(head);
@@ -104,20 +104,20 @@ impl Heads {
 }
 
 impl Changes {
-    /// Receives every change in `scope` from now on, also ones before the first wait.
+    /// Subscribes to every change in `scope` from now on, including those before the first wait.
     pub fn subscribe(&self, scope: ChangeScope) -> Waiter {
         let heads = self.0.subscribe();
         let seen = heads.borrow().newest;
         Waiter { heads, scope, seen }
     }
 
-    /// Announces entries of this process, up to number `head`, in these organizations.
+    /// Announces this process's entries up to number `head`, in these organizations.
     pub(crate) fn publish(&self, head: i64, orgs: impl IntoIterator<Item = OrgId>) {
         let orgs = orgs.into_iter().map(|org| (org, head));
         self.0.send_if_modified(|heads| heads.advance(head, orgs));
     }
 
-    /// The entry up to which those of all replicas are known; `None` before the first read.
+    /// Entries of all replicas are known up to this number; `None` before the first read.
     pub(crate) fn relayed(&self) -> Option<i64> {
         self.0.borrow().relayed
     }
@@ -130,7 +130,7 @@ impl Changes {
         });
     }
 
-    /// Ends every wait, now and later: the program stops.
+    /// Ends current and later waits, when the program stops.
     pub fn close(&self) {
         self.0.send_modify(|heads| heads.is_closed = true);
     }
@@ -152,7 +152,7 @@ impl Waiter {
         }
     }
 
-    /// Waits for changes in another scope from now on: roles change while a page is open.
+    /// Replaces the scope of later waits: roles may change while a page is open.
     pub fn change_scope(&mut self, scope: ChangeScope) {
         self.scope = scope;
     }

@@ -7,7 +7,8 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 impl App {
-    /// Reserves the key `name`, or returns its stored response; the identifier is for the command.
+    /// Reserves the key `name`, or returns its stored response. The returned identifier is passed
+    /// to the command.
     ///
     /// # Errors
     ///
@@ -25,7 +26,7 @@ impl App {
         Ok((id, reservation))
     }
 
-    /// Returns true if the resource of a stored answer was deleted since.
+    /// Returns true if the resource at `location`, named by a stored response, was deleted since.
     ///
     /// # Errors
     ///

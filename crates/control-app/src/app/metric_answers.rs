@@ -1,4 +1,4 @@
-//! Answers of metrics servers to the queries of this replica.
+//! Cache of the metrics servers' latest answers, per rollout.
 
 use control_domain::MetricAnswer;
 use control_wire::RolloutId;
@@ -6,18 +6,18 @@ use jiff::Timestamp;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 
-/// Rollouts with a condition and kept answers.
+/// Maximum number of rollouts in the cache.
 const ROLLOUTS: usize = 1_000;
 
-/// Answers by rollout.
+/// The latest query and answer of each rollout.
 #[derive(Clone, Debug)]
 pub(crate) struct MetricAnswers(pub(crate) Arc<Cache<RolloutId, HeldAnswer>>);
 
-/// The newest query, and the newest answer.
+/// Time of the latest query, and the latest answer, perhaps to an earlier query.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldAnswer {
     pub(crate) asked_at: Timestamp,
-    /// With the time of its query.
+    /// Time of its query, and the answer.
     pub(crate) answer: Option<(Timestamp, MetricAnswer)>,
 }
 

@@ -1,4 +1,4 @@
-//! The tenant that a path names, for decisions before or without a handler.
+//! The tenant that a request's path names, for checks before or without a handler.
 
 use crate::app::{App, tenant};
 use crate::error::Error;
@@ -12,7 +12,7 @@ pub struct NamedTenant {
     pub org: Option<OrgId>,
     /// Project in the path.
     pub project: Option<ProjectId>,
-    /// An API key: its path names no organization.
+    /// API key in the path, which then names no organization.
     pub api_key: Option<ApiKeyId>,
 }
 
@@ -39,14 +39,14 @@ impl App {
         }
         let is_seen = match self.tenant_named(named).await? {
             Some(tenant) => actor.reaches(tenant),
-            // A field or a parameter may name it: no organization is visible to a user without any.
+            // The body or the query may name the tenant: a user without organizations sees none.
             None => !actor.orgs().is_empty(),
         };
         Err(if is_seen { refusal } else { Refusal::NotFound }.into())
     }
 
-    /// Checks that the actor has the permission `access` for the tenant that the path names, before a page is shown: its
-    /// handler may read with fewer rights than its form needs.
+    /// Checks the actor's permission `access` for the path's tenant before a page is shown: the
+    /// page's handler may read with fewer rights than its form needs.
     ///
     /// # Errors
     ///
@@ -68,8 +68,8 @@ impl App {
         }
     }
 
-    /// Checks that the actor may still do `access` where a request belongs that was carried out
-    /// before: to `noted`, or else to the tenant that its path names.
+    /// Checks that the actor still has the permission `access` before a stored response is
+    /// repeated: for the tenant `noted` with it, or else the path's.
     ///
     /// # Errors
     ///
@@ -92,7 +92,7 @@ impl App {
         Ok(actor.require(access, tenant)?)
     }
 
-    /// The tenant, if the identifiers name one.
+    /// The tenant of the identifiers; `None` if the path names none.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The certificate authorities that the installation permits, and the way to them.
+//! The certificate authorities that the installation permits, and the settings to reach them.
 
 use crate::app::outbound::is_private;
 use control_domain::ManagedCertificate;
@@ -9,22 +9,24 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The public authority, and its directory for trials.
+/// Let's Encrypt: its production directory, and its staging directory for trials.
 const PUBLIC: [&str; 2] = [
     "https://acme-v02.api.letsencrypt.org/directory",
     "https://acme-staging-v02.api.letsencrypt.org/directory",
 ];
 
-/// The certificate authorities that tenants may choose from; replicas have the same.
+/// The certificate authorities that tenants may choose from; must be equal on all replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcmeAuthorities {
     /// URLs of their directories, exactly as tenants write them.
     pub directories: Vec<String>,
-    /// Root certificates for the servers of the authorities, PEM; `None` for the system's.
+    /// Root certificates for connections to the authorities, as a PEM file; `None` for the
+    /// system's.
     pub ca_file: Option<PathBuf>,
 }
 
-/// Listed authorities may be in a private network. Other addresses that they name have to be public.
+/// Hosts of the listed authorities, which may be private addresses. Any other host that an
+/// authority's answers name must be public.
 #[derive(Debug)]
 struct ListedHosts(Vec<String>);
 
@@ -38,11 +40,11 @@ impl Default for AcmeAuthorities {
 }
 
 impl AcmeAuthorities {
-    /// Checks the file of root certificates, if there is one.
+    /// Loads the file of root certificates, if one is set, to report faults at start.
     ///
     /// # Errors
     ///
-    /// The fault, with the file's name.
+    /// The fault, with the name of the file.
     pub fn check_roots(&self) -> Result<(), String> {
         if self.ca_file.is_none() {
             return Ok(());
@@ -55,7 +57,8 @@ impl AcmeAuthorities {
         })
     }
 
-    /// The way to the authority of a managed certificate; `None` if the installation no longer permits it.
+    /// Connection settings for the authority of a managed certificate; `None` if the installation
+    /// no longer permits it.
     pub(crate) fn access(&self, value: &ManagedCertificate) -> Option<AuthorityAccess> {
         let Self {
             directories,

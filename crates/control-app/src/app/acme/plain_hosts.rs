@@ -1,4 +1,4 @@
-//! The hosts that a bundle answers without TLS, where an authority validates them.
+//! The hosts that a bundle serves without TLS, where HTTP-01 challenges can be answered.
 
 use proxy_model::{ListenerProtocol, Model};
 use proxy_routing::HostPattern;
@@ -6,15 +6,15 @@ use quick_cache::Weighter;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The hosts that a bundle answers without TLS.
+/// The hosts that a bundle serves without TLS.
 #[derive(Debug, Default)]
 pub(crate) struct PlainHosts {
-    /// True if a route without hosts answers all.
+    /// Set if a route without host patterns exists: it matches every host.
     are_all: bool,
     hosts: HashSet<HostPattern>,
 }
 
-/// Weighs the hosts of a bundle by their number, and a bundle without hosts as one.
+/// Cache weight of a bundle: its number of hosts, at least 1.
 #[derive(Clone, Debug)]
 pub(crate) struct HostCount;
 
@@ -42,8 +42,9 @@ impl PlainHosts {
         plain
     }
 
-    /// Returns true if a listener without TLS exists, and a route is of `host`: a route without hosts is of all. The
-    /// routes of other listeners count as well, because plain ones often redirect all hosts there.
+    /// Returns true if the bundle has a listener without TLS and a route for `host`; a route
+    /// without hosts matches all. Routes of TLS listeners count as well, because plain listeners
+    /// often redirect every host to them.
     pub(crate) fn serve(&self, host: &str) -> bool {
         self.are_all || self.hosts.iter().any(|pattern| pattern.matches(host))
     }
