@@ -12,11 +12,10 @@ use control_store::{AuditFilter, AuditPage, AuditRecord};
 use control_wire::OrgId;
 use std::sync::Arc;
 
-/// Maximum number of exported entries in memory.
+/// Maximum number of entries read at once.
 const CHUNK: i64 = 500;
 
-/// An export in progress: the entries of an organization, oldest first, up to the newest one of its
-/// beginning.
+/// A running export: the organization's entries up to the newest one at its start, oldest first.
 #[derive(Debug)]
 pub struct AuditExport {
     app: Arc<App>,
@@ -27,7 +26,7 @@ pub struct AuditExport {
 }
 
 impl App {
-    /// The entries of an organization before the entry `before`, newest first.
+    /// A page of the organization's entries before number `before`, newest first.
     pub async fn audit_log(
         &self,
         call: &Call,
@@ -42,7 +41,7 @@ impl App {
         Ok(tx.audit_before(org, filter, before, limit).await?)
     }
 
-    /// Begins an export.
+    /// Starts an export.
     pub async fn export_audit(
         self: Arc<Self>,
         call: &Call,
@@ -62,7 +61,7 @@ impl App {
 }
 
 impl AuditExport {
-    /// The next entries; `None` after the last. No connection is held between two calls.
+    /// The next chunk of entries; `None` after the last. Holds no connection between calls.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Bundles: from files or services to a signed archive.
+//! Bundles: creation from files or services as signed archives, and their management.
 
 pub(crate) mod approval;
 pub(crate) mod archive;
@@ -23,22 +23,22 @@ use control_wire::{BundleId, CertificateId, ProjectId};
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-/// The version of the configuration's language.
+/// Version of the configuration language.
 const SCHEMA_VERSION: u32 = 1;
-/// The version of the code that checks here is the least that is known to take the same files.
+/// Oldest proxy that is known to accept files checked here: the release of this code.
 const MIN_PROXY_VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Services, upstreams and certificates that one bundle is compiled from, each.
+/// Maximum number of services, upstreams and certificates, each, that a bundle is compiled from.
 const MAX_DEFINITIONS: i64 = 1_000;
 
-/// Certificates that are looked up for one bundle.
+/// Maximum number of certificates named by one bundle.
 const MAX_NAMED: usize = 1_000;
 
-/// Choices of an operator for a bundle.
+/// Request to create a bundle.
 #[derive(Clone, Debug)]
 pub struct NewBundle {
-    /// Name for its purpose.
+    /// Name that says what the bundle is for.
     pub name: String,
-    /// Origin of its files.
+    /// Origin of the bundle's files.
     pub source: BundleSource,
 }
 
@@ -51,12 +51,12 @@ pub enum BundleSource {
     Services(ListenAddresses),
 }
 
-/// Result of building files.
+/// Result of checking and packing files.
 struct Built {
     /// `None` for a configuration with errors.
     archive: Option<Vec<u8>>,
     diagnostics: Vec<Diagnostic>,
-    /// All warnings that a policy counts.
+    /// Number of warnings that a project's policy counts, including those that were not kept.
     warnings: usize,
 }
 
@@ -82,7 +82,7 @@ impl App {
         let known = known_certificates(&mut tx, project, &files).await?;
         self.check_quota(&mut tx, tenant.org, QuotaKind::Bundles, 1)
             .await?;
-        // Neither a connection nor SQLite's writer is held while files are checked.
+        // No connection is held while the files are checked, and SQLite's only writer stays free.
         drop(tx);
         let built = self.heavy(tenant.org, move || build(&files, &known));
         let built = built.await?;
@@ -101,7 +101,8 @@ impl App {
             size_bytes: archive.len() as u64,
         };
         let validated = draft.validate(stored, diagnostics, warnings)?;
-        // The note, the bytes, the row: an archive without a row is found by its note and deleted.
+        // Order of writes: note, archive, row. Housekeeping finds an archive without a row by its
+        // note.
         let object = validated.archive_object()?;
         self.note_upload(&validated, &object, call.now).await?;
         self.objects.put(&object, archive).await?;
@@ -129,7 +130,8 @@ impl App {
         Ok(built.map_err(Error::Files)?.diagnostics)
     }
 
-    /// The files of a bundle. Without secrets: they are referenced by name, and stored separately.
+    /// The files of a bundle. They contain no secrets, which are stored separately and referenced
+    /// by name.
     pub async fn bundle_files(
         &self,
         call: &Call,
@@ -185,7 +187,7 @@ impl App {
         tx.note_change(changed(&before, &value));
         self.commit(tx, call, "bundle.revoked", value.tenant, id.0)
             .await?;
-        // The bundle is revoked regardless of this result; background work continues the recall.
+        // The revocation stands if this fails: background work continues the recall.
         drop(self.recall_bundles(call.now).await);
         Ok(Versioned { value, version })
     }
@@ -246,14 +248,14 @@ impl App {
             object: object.to_owned(),
         };
         let mut tx = self.store.begin().await?;
-        // A sweep of the same bytes has ended, or waits for this lock.
+        // Excludes housekeeping that deletes an archive with the same digest.
         tx.lock_audit().await?;
         tx.begin_upload(&upload, now).await?;
         Ok(tx.commit().await?)
     }
 
-    /// Signs a validated bundle, and stores it with the certificates that it names. A rejected one
-    /// is stored unsigned.
+    /// Stores a validated bundle with the certificates that it names, and signs it unless it was
+    /// rejected.
     async fn insert_bundle(
         &self,
         call: &Call,
@@ -300,7 +302,7 @@ pub(crate) async fn find(
     Ok(found.ok_or(Refusal::NotFound)?)
 }
 
-/// The files of a source that the actor may use.
+/// Files of the source; checks the permissions that they need.
 async fn source_files(
     tx: &mut Transaction,
     call: &Call,
@@ -309,7 +311,8 @@ async fn source_files(
 ) -> Result<Files, Error> {
     match source {
         BundleSource::Files(files) => {
-            // A service names a certificate by the right of its maker; files name any.
+            // Files may name any certificate, so they need the permission for private keys. A
+            // service's certificate was permitted when the service was written.
             if !certificates(&files).is_empty() {
                 call.actor.require(Access::DELIVER_KEYS, tenant)?;
             }
@@ -355,7 +358,7 @@ fn values<T>(found: Vec<Versioned<T>>) -> Vec<T> {
     found.into_iter().map(|found| found.value).collect()
 }
 
-/// The certificates of the project that the files name.
+/// Certificates of the project among those that the files name.
 async fn known_certificates(
     tx: &mut Transaction,
     project: ProjectId,
@@ -376,7 +379,7 @@ fn build(files: &Files, known: &BTreeSet<CertificateId>) -> Result<Built, Bundle
         schema_version: SCHEMA_VERSION,
         least_proxy_version: MIN_PROXY_VERSION.to_owned(),
     };
-    // The bounds are checked first, so that later checks have bounded cost.
+    // The size limits come first: they bound the cost of the later checks.
     let archive = pack(files, &requirements)?;
     let Checked {
         model,

@@ -1,4 +1,4 @@
-//! One request: the actor, the time, and parameters from the request's headers.
+//! Context of one request: actor, time, and parameters from header fields.
 
 pub(crate) mod visit;
 
@@ -8,27 +8,27 @@ use jiff::Timestamp;
 use std::net::IpAddr;
 use uuid::Uuid;
 
-/// Context that every handler gets besides its own arguments.
+/// Context of a request, passed to every handler.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Principal whose permissions apply.
+    /// Principal with the permissions that apply.
     pub actor: Actor,
     /// The address of the client.
     pub client_ip: Option<IpAddr>,
-    /// The browser's name, shortened; empty for other programs.
+    /// The browser's name, shortened; empty for other clients.
     pub browser: String,
     /// The time of the request, in whole milliseconds, used throughout.
     pub now: Timestamp,
-    /// The name of the request in answers, logs and the audit log.
+    /// Identifier of the request in responses, logs and the audit log.
     pub correlation_id: String,
-    /// The versions in `If-Match`; `None`: any.
+    /// Versions listed in `If-Match`; `None` if any version is accepted.
     pub if_match: Option<Vec<i64>>,
     /// The reservation of the request's `Idempotency-Key`.
     pub reservation: Option<Uuid>,
 }
 
 impl Call {
-    /// The control plane's own work.
+    /// A call of the control plane itself, for background work.
     pub fn system(now: Timestamp) -> Self {
         Self {
             actor: Actor::System,
@@ -41,7 +41,7 @@ impl Call {
         }
     }
 
-    /// [`Error::Precondition`] unless `If-Match` names the version that was found.
+    /// Returns [`Error::Precondition`] unless `If-Match` permits the version `found`.
     pub(crate) fn expect_version(&self, found: i64) -> Result<(), Error> {
         match &self.if_match {
             Some(versions) if !versions.contains(&found) => Err(Error::Precondition),
@@ -49,7 +49,8 @@ impl Call {
         }
     }
 
-    /// [`Error::Precondition`] if `If-Match` names a version: the resource does not exist yet.
+    /// Returns [`Error::Precondition`] if `If-Match` names a version of a resource that does not
+    /// exist yet.
     pub(crate) fn expect_no_version(&self) -> Result<(), Error> {
         match self.if_match {
             Some(_) => Err(Error::Precondition),

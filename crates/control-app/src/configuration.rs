@@ -1,4 +1,4 @@
-//! The check of a configuration: the same code as in the proxy.
+//! Checks of a configuration, by the same code as in the proxy.
 
 mod certificates;
 pub(crate) mod compiler;
@@ -18,24 +18,25 @@ use proxy_plan::failed_tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Diagnostics that are kept of one configuration.
+/// Maximum number of kept diagnostics per configuration.
 const MAX_DIAGNOSTICS: usize = 100;
-/// Their texts together, in bytes: a message may quote a text of any length.
+/// Maximum size of their texts together: a message may quote a text of any length.
 const MAX_DIAGNOSTIC_BYTES: usize = 64 * 1024;
 
-/// Result of the check.
+/// Result of checking a configuration.
 #[derive(Debug)]
 pub(crate) struct Checked {
     /// `None` for a configuration with errors.
     pub(crate) model: Option<Arc<Model>>,
-    /// The diagnostics that are kept.
+    /// Errors and warnings, at most [`MAX_DIAGNOSTICS`].
     pub(crate) diagnostics: Vec<Diagnostic>,
-    /// All warnings that a policy counts: not those of what nodes must allow, which each node decides for itself.
+    /// Number of warnings that a project's policy counts. Warnings about node allowances are left
+    /// out: each node decides on them.
     pub(crate) warnings: usize,
 }
 
-/// Reads the configuration that begins in [`ENTRY_FILE`], and runs its tests. Files outside `files`
-/// are not read.
+/// Loads the configuration that starts in [`ENTRY_FILE`], and runs its tests. Reads no files
+/// outside `files`.
 pub(crate) fn check(files: &Files) -> Checked {
     let loaded = load_bundle(proxy_config::Files::Memory(files), ENTRY_FILE).and_then(|loaded| {
         let failed = failed_tests(&loaded.model);
@@ -50,13 +51,13 @@ pub(crate) fn check(files: &Files) -> Checked {
     Checked {
         model,
         diagnostics: diagnostics(&report),
-        // Each one that was not kept may be of that kind.
+        // A dropped fault may be a warning, so each one counts.
         warnings: counted + report.dropped(),
     }
 }
 
-/// Like [`check`], and refuses certificates that are no longer in the project: `certificates` are those of the project that
-/// the files name.
+/// Like [`check`], and refuses certificates that were deleted. `certificates` are those named by
+/// the files that exist in the project.
 pub(crate) fn check_with(files: &Files, certificates: &BTreeSet<CertificateId>) -> Checked {
     let mut checked = check(files);
     let missing = checked
@@ -72,12 +73,12 @@ pub(crate) fn check_with(files: &Files, certificates: &BTreeSet<CertificateId>) 
     checked
 }
 
-/// Ranks of diagnostics, those first that are kept first.
+/// Importance of a diagnostic, highest first, when there are too many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Error,
     Warning,
-    /// A warning that a node must allow something.
+    /// A warning that a node must allow a setting.
     NodeAllowance,
 }
 
@@ -89,8 +90,8 @@ fn rank(found: &proxy_config::Diagnostic) -> Rank {
     }
 }
 
-/// The diagnostics that are kept, in the order of the text. Where there are too many, errors leave out warnings, and
-/// warnings leave out those of what nodes must allow.
+/// The kept diagnostics, in the order of the source text. If there are too many, errors displace
+/// warnings, and warnings displace those about node allowances.
 fn diagnostics(report: &Report) -> Vec<Diagnostic> {
     let sources = report.sources();
     let mut bytes = 0;

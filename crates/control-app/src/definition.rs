@@ -1,5 +1,5 @@
-//! Services and upstreams are checked when written: an invalid one would spoil every bundle of its
-//! project.
+//! Checks of services and upstreams when they are written: an invalid one would make every bundle
+//! of its project invalid.
 
 pub(crate) mod certificate;
 pub(crate) mod managed_certificate;
@@ -13,16 +13,16 @@ use crate::error::Error;
 use control_domain::{LoadBalancing, Name, Service, Target, Upstream};
 use control_wire::ServiceId;
 
-/// No settings.
+/// JSON object without settings.
 const NONE: &str = "{}";
-/// Placeholder; nothing listens there.
+/// Placeholder address for the checked configuration.
 const LISTEN: &str = "127.0.0.1:80";
 
-/// Checks that a proxy reads the service.
+/// Checks that the proxy's configuration accepts the service.
 ///
 /// # Errors
 ///
-/// [`Error::Definition`] with the field that it does not read.
+/// [`Error::Definition`] with the faulty field.
 pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
     check_form(&service.settings, SERVICE_FIELDS)?;
     let upstream = Upstream {
@@ -79,11 +79,11 @@ pub(crate) fn check_service(service: &Service) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that a proxy reads the upstream.
+/// Checks that the proxy's configuration accepts the upstream.
 ///
 /// # Errors
 ///
-/// [`Error::Definition`] with the field that it does not read.
+/// [`Error::Definition`] with the faulty field.
 pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
     check_form(&upstream.settings, UPSTREAM_FIELDS)?;
     let service = Service {
@@ -131,7 +131,7 @@ pub(crate) fn check_upstream(upstream: &Upstream) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that the text is an object of settings without one that has a field of its own.
+/// Checks that the text is a JSON object of settings, and that none of them has a dedicated field.
 fn check_form(settings: &str, fields: &[&str]) -> Result<(), Error> {
     let nodes = block_settings::nodes(settings, fields);
     nodes.map(drop).map_err(|reason| Error::Definition {

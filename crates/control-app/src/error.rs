@@ -1,11 +1,11 @@
-//! Error of a command.
+//! Errors of commands.
 
 use control_auth::{AuthError, CertificateError, SealError};
 use control_bundle::BundleError;
 use control_domain::Refusal;
 use control_store::{ObjectError, StoreError};
 
-/// Error of a command.
+/// Error of a command; the API maps each variant to a problem response.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The identity of the actor could not be established.
@@ -26,13 +26,13 @@ pub enum Error {
     /// A rule of the domain refuses the command.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The caller had read another version (`If-Match`).
+    /// The current version is not among those in `If-Match`.
     #[error("the value has another version")]
     Precondition,
-    /// The store did not do it.
+    /// The database failed, or refused the write.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A key or a password could not be used.
+    /// A signing key or a password hash could not be used.
     #[error(transparent)]
     Auth(#[from] AuthError),
     /// A secret could not be sealed or opened.
@@ -55,19 +55,19 @@ pub enum Error {
     /// A certificate or its key cannot be used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// The object store did not do it.
+    /// The object store failed.
     #[error(transparent)]
     Object(#[from] ObjectError),
-    /// This replica's maximum of long polls is reached.
+    /// This replica's limit of long polls is reached.
     #[error("too many requests wait")]
     TooManyWaiters,
-    /// This replica's maximum of concurrent bundle uploads is reached.
+    /// The budget for bundle uploads has no room in time.
     #[error("too many bundles are uploaded at once")]
     TooManyUploads,
-    /// This replica's maximum of concurrent large bodies is reached for one organization.
+    /// The budget for large bodies has no room in time.
     #[error("too many large bodies are sent at once")]
     TooManyBodies,
-    /// A node or its organization sends more bytes of reports than its budget has.
+    /// A node or its organization exceeds its budget for report bytes.
     #[error("bytes of reports of the {owner}")]
     TooManyReportBytes {
         /// `node` or `organization`.
@@ -75,13 +75,15 @@ pub enum Error {
         /// Seconds until the next report.
         retry_after_secs: u64,
     },
-    /// A sign-in through an identity provider broke a rule; the log and the connection's administrators have it.
+    /// A sign-in through an identity provider broke a rule. Only the log and the connection's
+    /// administrators see which.
     #[error("sign-in was refused")]
     SsoRefused,
-    /// The provider did not authenticate the user again, so that its answer proves nothing.
+    /// The provider did not authenticate the user again, so its response is no fresh proof of
+    /// identity.
     #[error("the identity provider did not ask for the user's identity again")]
     SsoNotAuthenticated,
-    /// The provider confirmed a new user, and another user has its address.
+    /// The provider confirmed a new user with the address of an existing one.
     #[error("a user with this address exists")]
     SsoEmailTaken,
     /// A task was cancelled because the program stops.

@@ -1,4 +1,4 @@
-//! The installation as a whole: first start, master keys, housekeeping.
+//! The installation as a whole: set-up, master keys, housekeeping, status.
 
 pub(crate) mod housekeeping;
 pub(crate) mod master_key;

@@ -1,4 +1,4 @@
-//! Every metric of the control plane: its name, kind, labels and meaning.
+//! All metrics of the control plane: name, kind, labels and meaning.
 
 use control_domain::RolloutEvent;
 use metrics::{
@@ -9,15 +9,15 @@ use std::fmt::Write as _;
 /// Kind of a metric: how its value changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// It only grows.
+    /// A count that only grows, from 0 at each start.
     Counter,
     /// A value that rises and falls.
     Gauge,
-    /// Values sorted into buckets.
+    /// Observations counted in buckets.
     Histogram,
 }
 
-/// One metric.
+/// Definition of a metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
     /// The name, with the prefix `control_`.
@@ -131,7 +131,7 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
     gauge!(BUILD_INFO, "version" => version).set(1.0);
     gauge!(LONG_POLLS).set(0.0);
     gauge!(START_TIME).set(now.as_second() as f64);
-    // A series that begins with its first event has no increase to alert on.
+    // Starts at 0: a series that begins with its first event shows no increase to alert on.
     drop(histogram!(ROLLOUT_STEP_DURATION));
     for event in RolloutEvent::ALL {
         counter!(ROLLOUT_EVENTS, "event" => event.name()).increment(0);
@@ -165,7 +165,7 @@ pub fn describe_metrics(version: &'static str, now: jiff::Timestamp) {
     }
 }
 
-/// `docs/reference/control-metrics.md`
+/// Text of the page `docs/reference/control-metrics.md`.
 pub fn metrics_md() -> String {
     let mut page = "\
 # Metrics of the control plane

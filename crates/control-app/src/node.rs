@@ -1,4 +1,4 @@
-//! Nodes, for operators.
+//! Operators' commands on nodes, and registration.
 
 pub(crate) mod drift;
 pub(crate) mod enrolment_token;
@@ -19,30 +19,30 @@ use control_store::{NodeCounts, NodeFilter, Page, Sort, Transaction, Versioned};
 use control_wire::{NodeEvent, NodeEventId, NodeId, ProjectId, RegisterRequest};
 use std::collections::BTreeMap;
 
-/// A node that was registered.
+/// Result of a registration.
 #[derive(Debug)]
 pub struct RegisteredNode {
     /// Node as stored.
     pub node: Node,
     /// Its key, which is shown once.
     pub key: Secret,
-    /// The keys of its organization that verify.
+    /// Keys that verify the signatures of the node's organization.
     pub signing_keys: Vec<Versioned<SigningKey>>,
 }
 
-/// Expiry of the keys before the new one.
+/// Time at which a node's previous keys expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyRotation {
     /// At the first use of the new key.
     AtFirstUse,
-    /// Now, and all tokens with them.
+    /// At once, together with all of the node's tokens.
     Immediate,
 }
 
 impl App {
-    /// Registers a node; the token is used up in the same transaction. A repetition with the same
-    /// token, for a node of this name without a heartbeat, issues another key to that node: the
-    /// first response was lost.
+    /// Registers a node; the same transaction uses up the token. A repetition with the same token,
+    /// for a node of this name that has sent no heartbeat, issues another key to that node, because
+    /// the first response was lost.
     pub async fn register_node(
         &self,
         call: &Call,
@@ -97,7 +97,7 @@ impl App {
         })
     }
 
-    /// Answers a registration again, after the loss of the first answer, with another key.
+    /// Repeats a registration after a lost response: issues another key to the node.
     async fn register_again(
         &self,
         mut tx: Transaction,
@@ -135,7 +135,7 @@ impl App {
         Ok(tx.nodes(project, filter, since, page).await?)
     }
 
-    /// Number of nodes of a project.
+    /// Counts the nodes of a project.
     pub async fn count_nodes(&self, call: &Call, project: ProjectId) -> Result<NodeCounts, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
@@ -144,7 +144,7 @@ impl App {
         Ok(tx.count_nodes(project, since).await?)
     }
 
-    /// One node.
+    /// One node with its version.
     pub async fn node(
         &self,
         call: &Call,
@@ -171,7 +171,7 @@ impl App {
         Ok(tx.node_events(id, sort, page).await?)
     }
 
-    /// Changes labels; `None` removes one.
+    /// Changes labels of a node; the value `None` removes a label.
     pub async fn label_node(
         &self,
         call: &Call,
@@ -193,7 +193,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Ends the wait of a node that requested labels beyond its token's.
+    /// Approves a node that waits because it requested labels beyond its token's.
     pub async fn approve_node(
         &self,
         call: &Call,
@@ -215,8 +215,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Rotates a node's key; the new one is shown once. The key reads the private keys of the
-    /// node's certificates.
+    /// Rotates a node's key; the new key is shown once. A holder of the key can fetch the private
+    /// keys of the node's certificates.
     pub async fn rotate_node_key(
         &self,
         call: &Call,
@@ -252,7 +252,7 @@ impl App {
         id: NodeId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        // A step of a rollout locks it before the rows that go with this one.
+        // Taken first, as by a step of a rollout, which locks the rows deleted here afterwards.
         tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
         found

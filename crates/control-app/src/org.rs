@@ -1,4 +1,4 @@
-//! Organizations.
+//! Commands on organizations.
 
 pub(crate) mod member;
 mod removed_member;
@@ -32,7 +32,7 @@ impl App {
         Ok(Versioned::new(org))
     }
 
-    /// The organizations that the actor sees.
+    /// The organizations visible to the actor.
     pub async fn orgs(
         &self,
         call: &Call,
@@ -60,7 +60,7 @@ impl App {
         Ok(orgs)
     }
 
-    /// One organization.
+    /// One organization with its version.
     pub async fn org(&self, call: &Call, id: OrgId) -> Result<Versioned<Org>, Error> {
         call.actor.require(Access::READ_ORG, Tenant::org(id))?;
         find(&mut self.store.read().await?, id).await
@@ -86,7 +86,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes an organization that has no projects, with its members and keys.
+    /// Deletes an organization without projects, together with its members and keys.
     pub async fn delete_org(&self, call: &Call, id: OrgId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let found = find(&mut tx, id).await?;
@@ -99,7 +99,7 @@ impl App {
         self.commit(tx, call, "org.deleted", tenant, id.0).await
     }
 
-    /// Inserts an organization with its first signing key.
+    /// Inserts an organization and its first signing key.
     pub(crate) async fn insert_org(
         &self,
         tx: &mut Transaction,

@@ -1,4 +1,4 @@
-//! Projects.
+//! Commands on projects.
 
 mod delivery;
 mod overview;
@@ -35,7 +35,7 @@ impl App {
         Ok(Versioned::new(project))
     }
 
-    /// The projects of an organization; a key limited to one lists only that.
+    /// The projects of an organization; an API key limited to one project sees only that one.
     pub async fn projects(
         &self,
         call: &Call,
@@ -49,7 +49,7 @@ impl App {
         Ok(tx.projects(org, only, filter, page).await?)
     }
 
-    /// One project.
+    /// One project with its version.
     pub async fn project(&self, call: &Call, id: ProjectId) -> Result<Versioned<Project>, Error> {
         let found = find(&mut self.store.read().await?, id).await?;
         let tenant = found.value.tenant();
@@ -77,8 +77,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Requests another policy: a stricter one is active at once; a weaker one, while rollouts need
-    /// two persons, when a second administrator requests the same.
+    /// Requests another policy. A stricter policy takes effect at once. While rollouts need two
+    /// persons, a weaker one takes effect only when a second administrator requests the same.
     pub async fn ask_policy(
         &self,
         call: &Call,
@@ -89,7 +89,7 @@ impl App {
         tx.lock_audit().await?;
         let mut found = find(&mut tx, id).await?;
         let before = found.value.audited();
-        // The wish of an administrator ends with the role.
+        // The request of an administrator lapses with the role.
         if let Some(weaker) = &found.value.policy.weaker {
             let rights = tx.rights(weaker.asked_by).await?;
             if rights.role(found.value.tenant()) != Some(Role::Admin) {
@@ -116,10 +116,10 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes a project that has no nodes.
+    /// Deletes a project without nodes.
     pub async fn delete_project(&self, call: &Call, id: ProjectId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        // A step of a rollout locks it before the rows that go with this one.
+        // Taken first, as by a step of a rollout, which locks the rows deleted here afterwards.
         tx.lock_audit().await?;
         let found = find(&mut tx, id).await?;
         let has_nodes = tx.has_nodes(id).await?;

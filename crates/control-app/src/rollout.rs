@@ -1,4 +1,4 @@
-//! Rollouts, as operators steer them.
+//! Operators' commands on rollouts, and the transaction that stores each step.
 
 pub(crate) mod assignment;
 pub(crate) mod metric_query;
@@ -31,9 +31,9 @@ use route_names::route_names;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes that are ordered in one transaction.
+/// Maximum number of nodes ordered in one transaction.
 const ORDER_CHUNK: i64 = 200;
-/// Nodes that are named one by one.
+/// Maximum number of nodes that a selection lists by identifier.
 const MAX_NAMED: usize = 1_000;
 
 /// Selection of nodes of the project.
@@ -48,44 +48,44 @@ pub enum NodeSelection {
 /// A rollout with its batches, and the state of the current one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RolloutProgress {
-    /// Rollout with its version's state.
+    /// The rollout, with its state at this version.
     pub rollout: Rollout,
-    /// The batches that were opened.
+    /// Batches opened so far.
     pub batches: Vec<StoredBatch>,
-    /// The nodes of the current batch.
+    /// Node counts of the current batch; `None` without one.
     pub counts: Option<BatchCounts>,
-    /// The gate's present figures for it.
+    /// The gate's current figures for the batch; `None` without a gate.
     pub figures: Option<StoredFigures>,
-    /// The end of the freeze that keeps the next batch from being opened.
+    /// End of the freeze that delays the next batch.
     pub held_until: Option<Timestamp>,
-    /// The newest commands of users and API keys, oldest first; their names without e-mail addresses.
+    /// Latest commands of users and API keys, oldest first; actor names without e-mail addresses.
     pub commands: Vec<CommandRecord>,
 }
 
-/// Figures of a gate, in few numbers.
+/// Summary of a gate's figures for a batch, as stored.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredFigures {
-    /// The nodes of the batch.
+    /// Nodes of the batch.
     pub batch: StoredSide,
-    /// The nodes that they were compared with.
+    /// Nodes that the batch was compared with.
     pub rest: StoredSide,
     /// The verdict in one sentence; `None` in batches of earlier releases.
     #[serde(default)]
     pub verdict: Option<String>,
 }
 
-/// One side of a gate.
+/// One of the two compared groups of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredSide {
     /// Number of compared nodes.
     pub nodes: i64,
-    /// Requests that they answered; a node above the median counts as much as the median.
+    /// Requests of the compared nodes; a node above the median counts as much as the median.
     pub requests: u64,
-    /// The trimmed mean of 5xx in thousandths of a node's requests.
+    /// Trimmed mean of the nodes' shares of 5xx responses, in thousandths.
     pub error_permille: i64,
-    /// The trimmed mean of the nodes' 99th percentiles of latency; `None` without requests.
+    /// Trimmed mean of the nodes' 99th percentiles of latency; `None` without requests.
     pub p99_ms: Option<i64>,
-    /// The trimmed mean of a node's CPU; 100 is one core.
+    /// Trimmed mean of the nodes' CPU use; 100 is one core.
     pub cpu_percent: Option<f64>,
 }
 
@@ -119,7 +119,7 @@ impl StoredSide {
 }
 
 impl App {
-    /// Plans a rollout: its nodes are chosen now.
+    /// Plans a rollout; its nodes are selected now.
     pub async fn create_rollout(
         &self,
         call: &Call,
@@ -154,7 +154,7 @@ impl App {
         })
     }
 
-    /// Executes an operator's command.
+    /// Applies an operator's command.
     pub async fn command_rollout(
         &self,
         call: &Call,
@@ -164,7 +164,7 @@ impl App {
     ) -> Result<Versioned<Rollout>, Error> {
         let start = self.judge_start(call, project, id, command).await?;
         let mut tx = self.store.begin().await?;
-        // The current step ends first, so that no operator is refused for it.
+        // Waits for the current step, so that it does not cause the command's refusal.
         tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
         let mut rollout = found.value.clone();
@@ -197,8 +197,8 @@ impl App {
         })
     }
 
-    /// Judges a rollout that is about to start, and finds the routes that its gate counts as one; `None` for other
-    /// commands.
+    /// For a start: decides whether the rollout needs approval, and finds the renamed routes for
+    /// its gate. `None` for other commands.
     async fn judge_start(
         &self,
         call: &Call,
@@ -212,7 +212,7 @@ impl App {
         let mut tx = self.store.read().await?;
         let rollout = find(&mut tx, project, id).await?.value;
         call.actor.require(Access::WRITE_ROLLOUTS, rollout.tenant)?;
-        // One more shows that there are too many to compare.
+        // One more than the maximum shows that there are too many to compare.
         let limit = i64::from(MAX_BASES) + 1;
         let bases = tx.ordered_bundles(rollout.id, limit).await?;
         drop(tx);
@@ -223,7 +223,7 @@ impl App {
         Ok(Some((judged.await?, route_names(&bases, &compared))))
     }
 
-    /// The rollouts of a project, perhaps only those in one state.
+    /// The rollouts of a project, optionally in one state only.
     pub async fn rollouts(
         &self,
         call: &Call,
@@ -245,7 +245,7 @@ impl App {
         id: RolloutId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        // A step of the rollout locks it before its rows.
+        // Taken first, as by a step of the rollout, which locks these rows afterwards.
         tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
         found.value.check_delete(&call.actor)?;
@@ -256,7 +256,7 @@ impl App {
         self.commit(tx, call, "rollout.deleted", tenant, id.0).await
     }
 
-    /// One rollout with its state.
+    /// One rollout with its progress.
     pub async fn rollout(
         &self,
         call: &Call,
@@ -292,11 +292,11 @@ impl App {
         Ok((found.value.bundle, nodes))
     }
 
-    /// Stores a step with its consequences in one transaction; returns the next version.
+    /// Stores a step with its effects in one transaction; returns the rollout's next version.
     ///
-    /// The audit log is locked first, as by every writer of rollouts, orders or bundles, so that
-    /// transactions never deadlock. Of two replicas with the same step, the second finds another
-    /// version.
+    /// Locks the audit log first, like every writer of rollouts, orders or bundles, so that
+    /// transactions never deadlock. If two replicas take the same step, the second fails on the
+    /// rollout's version.
     pub(crate) async fn store_change(
         &self,
         mut tx: Transaction,
@@ -312,8 +312,7 @@ impl App {
             .await?
             .map(|found| found.value.audited());
         let version = tx.update_rollout(rollout, version).await?;
-        // The samples of the last batch are deleted when the rollout completes; its figures are
-        // stored already.
+        // Completion deletes the samples of the last batch, and its figures are stored already.
         if let Some(seen) = seen
             && *event != RolloutEvent::Complete
         {
@@ -329,7 +328,7 @@ impl App {
         Ok(version)
     }
 
-    /// Applies the effects of an event; returns the nodes with new orders.
+    /// Applies the effects of an event; returns the nodes that got new orders.
     async fn follow(
         &self,
         tx: &mut Transaction,
@@ -362,7 +361,8 @@ impl App {
             RolloutEvent::Complete | RolloutEvent::FinishRollback | RolloutEvent::Cancel => {
                 tx.release_nodes(rollout.id).await?;
                 tx.drop_samples(rollout.id).await?;
-                // A revocation left these nodes to the rollout, which no longer reverts them.
+                // Until now the rollout was responsible for reverting its nodes if the bundle is
+                // revoked.
                 tx.recall_if_revoked(rollout.bundle).await?;
             }
             RolloutEvent::Submit
@@ -384,7 +384,7 @@ impl App {
         let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
         let found = tx.bundle(rollout.bundle).await?.ok_or(Refusal::NotFound)?;
         if found.value.state != BundleState::Signed {
-            // Revoked since the step was decided on: the next step reverts the nodes.
+            // Revoked after the decision on this step: the next step reverts the nodes.
             return Err(StoreError::Stale.into());
         }
         let nodes = tx.pending_nodes(rollout.id, number, ORDER_CHUNK).await?;
@@ -482,7 +482,8 @@ async fn progress(
     })
 }
 
-/// Removes addresses from a name of the audit log: readers of rollouts are not all readers of members.
+/// Removes e-mail addresses from an actor's name: not every reader of rollouts may see members'
+/// addresses.
 fn hide_address(name: &mut String) {
     let cut = name.rsplit_once(" <").filter(|(_, address)| {
         let address = address.strip_suffix('>');
@@ -491,7 +492,7 @@ fn hide_address(name: &mut String) {
     if let Some((before, _)) = cut {
         *name = before.to_owned();
     }
-    // A provider may assert an address as the name.
+    // An identity provider may assert an address as the name.
     if name.contains('@') {
         let words = name.split(' ');
         let local_parts = words.map(|word| word.split_once('@').map_or(word, |(local, _)| local));
@@ -499,7 +500,7 @@ fn hide_address(name: &mut String) {
     }
 }
 
-/// The figures that ended a batch are kept after it.
+/// Stores the figures of the batch that this step ended.
 async fn keep_figures(
     tx: &mut Transaction,
     rollout: &Rollout,

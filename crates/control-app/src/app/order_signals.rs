@@ -1,8 +1,8 @@
 //! Wakes the long polls of nodes that have a new order.
 //!
-//! A replica reads new orders once a second by an index, independent of the number of waiting
-//! nodes, with one statement for both databases. `LISTEN` of PostgreSQL would need a separate
-//! connection, and this poll too for lost messages.
+//! Each replica reads new orders once a second through an index: one statement for both databases,
+//! with a cost independent of the number of waiting nodes. PostgreSQL's `LISTEN` would need a
+//! separate connection, and this poll as well for lost messages.
 
 use crate::error::Error;
 use control_wire::NodeId;
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-/// Number of signals shared by waiting nodes: one woken without an order waits again.
+/// Number of signals, each shared by many nodes: a node woken without an order waits again.
 const SIGNALS: u64 = 1_024;
-/// Long polls of one replica.
+/// Maximum number of long polls per replica.
 const MAX_WAITERS: usize = 25_000;
-/// No entry of the audit log has been read.
+/// Value of `seen` before the first read of the audit log.
 const UNKNOWN: i64 = -1;
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Default for OrderSignals {
 }
 
 impl OrderSignals {
-    /// Receives every order to `node` from now on.
+    /// Subscribes to orders for `node` from now on.
     pub(crate) fn subscribe(&self, node: NodeId) -> Result<OrderWaiter<'_>, Error> {
         let permit = Arc::clone(&self.permits).try_acquire_owned();
         let permit = permit.map_err(|_| Error::TooManyWaiters)?;
@@ -58,7 +58,7 @@ impl OrderSignals {
         })
     }
 
-    /// Long polls that wait now.
+    /// Number of long polls that wait now.
     pub(crate) fn waiting(&self) -> usize {
         MAX_WAITERS.saturating_sub(self.permits.available_permits())
     }
@@ -70,20 +70,19 @@ impl OrderSignals {
         }
     }
 
-    /// Wakes all.
     pub(crate) fn wake_all(&self) {
         for signal in &self.signals {
             signal.send_replace(());
         }
     }
 
-    /// Ends every wait, now and later: the program stops.
+    /// Ends current and later waits, when the program stops.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.wake_all();
     }
 
-    /// The audit entry up to which orders were announced; `None` before the first read.
+    /// Orders are announced up to this audit entry; `None` before the first read.
     pub(crate) fn seen(&self) -> Option<i64> {
         let seen = self.seen.load(Ordering::Relaxed);
         (seen != UNKNOWN).then_some(seen)
@@ -102,7 +101,7 @@ impl OrderSignals {
 }
 
 impl OrderWaiter<'_> {
-    /// Waits for a signal; `false` if the program stops.
+    /// Waits for a signal; returns false if the program stops.
     pub(crate) async fn woken(&mut self) -> bool {
         let open = || !self.signals.closed.load(Ordering::SeqCst);
         open() && self.signal.changed().await.is_ok() && open()

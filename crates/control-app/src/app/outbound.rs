@@ -1,4 +1,4 @@
-//! Requests to addresses that users configure: of identity providers, webhooks and metrics.
+//! HTTP client for addresses that users configure: identity providers, webhooks, metrics servers.
 //!
 //! Redirects are not followed, so that a secret reaches no other host; a response is bounded in
 //! time and size; a name is resolved once, and the connection uses one of the checked addresses.
@@ -19,13 +19,13 @@ use tokio::net::lookup_host;
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_BYTES: usize = 256 * 1024;
 
-/// Error of a request without an answer.
+/// Reason why a request got no usable response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum OutboundError {
     /// The name or the address is of a private network, or the URL has no TLS.
     #[error("the address is private, or without TLS: the installation's settings do not allow it")]
     PrivateAddress,
-    /// No whole answer in time.
+    /// The complete response did not arrive in time.
     #[error("no answer within 10 seconds")]
     Timeout,
     /// The name has no address, or its servers do not answer.
@@ -34,15 +34,15 @@ pub(crate) enum OutboundError {
     /// The connection is refused, or the address is unreachable.
     #[error("no connection: it is refused, or the address cannot be reached")]
     Connect,
-    /// The handshake fails.
+    /// The TLS handshake failed.
     #[error(
         "no TLS: the certificate is not trusted or of another name, or the server speaks no TLS"
     )]
     Tls,
-    /// The answer is incomplete, is not HTTP, or its head is too large.
+    /// The response is incomplete, is not HTTP, or has too large a head.
     #[error("incomplete answer: it breaks off, is not HTTP, or has too large a head")]
     Exchange,
-    /// This machine cannot send requests, or the address is not a URL.
+    /// The client cannot be set up, or the address is not a URL.
     #[error("no request can be sent to the address")]
     Unsendable,
     /// The answer's status is not 2xx.
@@ -53,7 +53,7 @@ pub(crate) enum OutboundError {
     TooLarge,
 }
 
-/// An answer, read to its end.
+/// A response with its whole body, of at most 256 KiB.
 #[derive(Debug)]
 pub(crate) struct OutboundAnswer {
     pub(crate) is_success: bool,
@@ -62,7 +62,8 @@ pub(crate) struct OutboundAnswer {
     pub(crate) body: Vec<u8>,
 }
 
-/// A client for such requests.
+/// Client with a time limit, without redirects and proxies; checks every address against the
+/// settings for private networks.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbound {
     client: Client,
@@ -70,7 +71,7 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    /// A client with the root certificates of this machine.
+    /// Creates a client that trusts the root certificates of this machine.
     pub(crate) fn new(addresses: PrivateAddresses) -> Result<Self, OutboundError> {
         let tls = ClientTlsSettings::http1(None);
         let tls = ClientTls::load(tls, &PlatformRoots::new());
@@ -90,7 +91,7 @@ impl Outbound {
         })
     }
 
-    /// Reads a document; `bearer`: an access token.
+    /// Fetches a document; `bearer` is an access token. Any status but 2xx is an error.
     pub(crate) async fn get(
         &self,
         url: &WebUrl,
@@ -108,7 +109,7 @@ impl Outbound {
             .ok_or(OutboundError::Status)
     }
 
-    /// Posts a form; `basic`: user and password. An answer of any status is given.
+    /// Posts a form; `basic` is user and password. Returns responses of any status.
     pub(crate) async fn post_form(
         &self,
         url: &WebUrl,
@@ -144,7 +145,7 @@ impl Outbound {
         Ok(answer.status().as_u16())
     }
 
-    /// Addresses in the URL are not resolved, so they are checked here.
+    /// Checks an IP address in the URL; the resolver checks only names.
     fn check(&self, url: &WebUrl) -> Result<(), OutboundError> {
         if is_refused(url, self.addresses) {
             return Err(OutboundError::PrivateAddress);
@@ -179,8 +180,7 @@ pub(crate) fn is_refused(url: &WebUrl, addresses: PrivateAddresses) -> bool {
     }
 }
 
-/// The resolver's own refusal and the kind of a failed handshake are among the sources of the
-/// error.
+/// Finds the cause in the error's chain: the resolver's refusal, or a failed handshake.
 fn reason(error: &reqwest::Error) -> OutboundError {
     let mut is_tls = false;
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
@@ -199,8 +199,8 @@ fn reason(error: &reqwest::Error) -> OutboundError {
     }
 }
 
-/// Returns true if an error is one of a handshake. The client wraps it in errors of another kind,
-/// which do not name it as their source.
+/// Returns true for an error of the TLS handshake. The client wraps it in I/O errors that do not
+/// name it as their source.
 fn is_handshake(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|it| it.downcast_ref());
     error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_handshake)
@@ -213,7 +213,7 @@ fn max_age(headers: &HeaderMap) -> Option<u32> {
     ages.next()?.parse().ok()
 }
 
-/// Resolves a name for one connection; a name with any private address is refused whole.
+/// Resolves a name for one connection; refuses a name if any of its addresses is private.
 #[derive(Debug)]
 struct CheckingResolver {
     addresses: PrivateAddresses,
@@ -235,8 +235,8 @@ impl Resolve for CheckingResolver {
     }
 }
 
-/// Returns true if an address is anything but a public one: loopback, private, shared, link-local,
-/// documentation, multicast, reserved, or an IPv6 form around such an IPv4 address (RFC 6890).
+/// Returns true for every address that is not public: loopback, private, shared, link-local,
+/// documentation, multicast, reserved, or an IPv6 form that embeds such an IPv4 address (RFC 6890).
 pub(crate) fn is_private(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(address) => is_private_v4(address),

@@ -1,5 +1,5 @@
-//! Permits for the comparison of passwords, each of which takes 19 MiB and a tenth of a second of one core. The memory is
-//! kept with the permit.
+//! Permits for password hashing: each hash takes 19 MiB and a tenth of a second of one core. A
+//! permit keeps its memory for the next hash.
 
 use crate::error::Error;
 use control_auth::PasswordMemory;
@@ -13,17 +13,18 @@ use tokio::time::timeout;
 
 /// Maximum number of concurrent comparisons for unknown browsers.
 const UNKNOWN_BROWSER_PERMITS: usize = 2;
-/// Permits for signed-in users and known browsers: a flood of other clients does not delay them.
+/// Maximum number of concurrent comparisons for signed-in users and known browsers, which a flood
+/// of unknown clients must not delay.
 const KNOWN_BROWSER_PERMITS: usize = 2;
-/// Requests of one network that wait for a permit; more are refused at once.
+/// Maximum number of waiting requests per network; further ones are refused at once.
 const MAX_WAITING_OF_NETWORK: usize = 8;
-/// Requests that wait for a permit; more are refused at once.
+/// Maximum number of waiting requests; further ones are refused at once.
 const MAX_WAITING: usize = 1_024;
-/// The longest wait for a permit.
+/// Maximum wait for a permit.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// The permits of this replica. Networks of unknown browsers take turns: each has one request in the common queue, and
-/// further requests of the network wait behind it.
+/// The permits of this replica. Networks of unknown browsers take turns: each has one request in
+/// the shared queue, and its further requests wait behind that one.
 #[derive(Debug)]
 pub(crate) struct PasswordPermits {
     strangers: PermitPool,
@@ -32,14 +33,15 @@ pub(crate) struct PasswordPermits {
     networks: Mutex<HashMap<IpAddr, Arc<NetworkQueue>>>,
 }
 
-/// Permits that are free, each with its memory; `None` until it is used for the first time.
+/// Free permits, each with its memory; `None` before the permit's first use.
 #[derive(Debug)]
 struct PermitPool {
     freed: Sender<Option<PasswordMemory>>,
     free: Mutex<Receiver<Option<PasswordMemory>>>,
 }
 
-/// A permit with its memory. It belongs to the thread that computes: a client that disconnects does not free it.
+/// A permit with its memory. The hashing thread owns it, so a client that disconnects does not free
+/// it early.
 #[derive(Debug)]
 pub(crate) struct PasswordPermit {
     memory: Option<PasswordMemory>,
@@ -50,20 +52,20 @@ impl PermitPool {
     fn new(permits: usize) -> Self {
         let (freed, free) = channel(permits);
         for _ in 0..permits {
-            // The channel has room for all.
+            // The channel has capacity for all permits.
             drop(freed.try_send(None));
         }
         let free = Mutex::new(free);
         Self { freed, free }
     }
 
-    /// Waits for a permit, in the order of the calls. Never `None`: the sender lives as long as the pool.
+    /// Waits for a permit, first come, first served. Never `None`: the pool owns a sender.
     async fn take(&self) -> Option<PasswordPermit> {
         let memory = self.free.lock().await.recv().await?;
         Some(self.permit(memory))
     }
 
-    /// A permit if one is free and no call waits.
+    /// Takes a permit if one is free and no other call waits.
     fn try_take(&self) -> Option<PasswordPermit> {
         let memory = self.free.try_lock().ok()?.try_recv().ok()?;
         Some(self.permit(memory))
@@ -76,7 +78,7 @@ impl PermitPool {
 }
 
 impl PasswordPermit {
-    /// Memory for one password.
+    /// Memory for one hash, allocated at the first use.
     pub(crate) fn memory(&mut self) -> &mut PasswordMemory {
         self.memory.get_or_insert_default()
     }
@@ -88,19 +90,19 @@ impl Drop for PasswordPermit {
     }
 }
 
-/// The turns of one network; kept while a request of it waits.
+/// Queue of one network; dropped when none of its requests waits.
 #[derive(Debug)]
 struct NetworkQueue {
     turn: Semaphore,
     waiting: Semaphore,
 }
 
-/// The user that a password is compared or hashed for.
+/// Class of client that a password is hashed for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PasswordOwner {
     /// A browser that never signed in, at this address.
     Stranger(Option<IpAddr>),
-    /// A user that is signed in, or a browser that the user signed in with before.
+    /// A signed-in user, or a browser that the user signed in with before.
     Known,
 }
 
@@ -116,11 +118,12 @@ impl Default for PasswordPermits {
 }
 
 impl PasswordPermits {
-    /// A permit, to be held until the password is compared.
+    /// Waits for a permit, to be held until the password is hashed.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManySignIns`] if too many wait, or none is free in ten seconds.
+    /// [`Error::TooManySignIns`] if too many requests wait, or no permit is free within ten
+    /// seconds.
     pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<PasswordPermit, Error> {
         let permit = match owner {
             PasswordOwner::Known => timeout(MAX_WAIT, self.known.take()).await,
@@ -143,7 +146,7 @@ impl PasswordPermits {
         permit.ok_or(Error::Stopped)
     }
 
-    /// The turns of a network. Entries without a waiting request are dropped first.
+    /// The queue of a network. Drops queues without a waiting request first.
     async fn turns(&self, network: IpAddr) -> Arc<NetworkQueue> {
         let mut networks = self.networks.lock().await;
         networks.retain(|_, turns| 1 < Arc::strong_count(turns));
@@ -157,7 +160,7 @@ impl PasswordPermits {
     }
 }
 
-/// The /24 of an IPv4 address, the /48 of an IPv6 address.
+/// The /24 network of an IPv4 address, or the /48 network of an IPv6 address.
 fn network(address: Option<IpAddr>) -> IpAddr {
     match address.map(|address| address.to_canonical()) {
         Some(IpAddr::V4(address)) => {

@@ -1,5 +1,5 @@
-//! Permits for work with high cost in time or memory: few at once, and only some of them for one
-//! owner.
+//! Permits for work that is expensive in time or memory: they bound the concurrent work in total
+//! and per owner.
 
 mod body;
 mod fair;

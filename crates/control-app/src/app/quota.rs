@@ -7,14 +7,14 @@ use control_domain::{Access, QuotaKind, Quotas, Retention, Tenant};
 use control_store::Transaction;
 use control_wire::OrgId;
 
-/// The limits of an organization, which the installation sets for all.
+/// Limits of an organization and their current use; the installation sets the same limits for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrgLimits {
     /// Maximum number of items of each kind.
     pub quotas: Quotas,
-    /// Items of each kind that exist now.
+    /// Number of existing items of each kind.
     pub used: Quotas,
-    /// Retention of values that have ended.
+    /// Retention of ended values.
     pub retention: Retention,
 }
 
@@ -41,12 +41,12 @@ impl App {
         })
     }
 
-    /// In a transaction that has inserted a value: whether the organization may have it. Serializes writers, so that
-    /// two cannot take the last place.
+    /// Checks the quota after a value was inserted in this transaction. Locks the audit log, so
+    /// that two writers cannot take the last free item.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Quota`](control_domain::Refusal::Quota) if the number is above the limit of the organization.
+    /// [`Refusal::Quota`](control_domain::Refusal::Quota) if the organization exceeds its limit.
     pub(crate) async fn hold_quota(
         &self,
         tx: &mut Transaction,
@@ -57,11 +57,13 @@ impl App {
         self.check_quota(tx, org, kind, 0).await
     }
 
-    /// Checks that the organization may have `added` more, before work that would be refused at its end.
+    /// Checks that the organization has room for `added` items, before work that would be wasted
+    /// otherwise.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Quota`](control_domain::Refusal::Quota) if the number is above the limit of the organization.
+    /// [`Refusal::Quota`](control_domain::Refusal::Quota) if the items would exceed the
+    /// organization's limit.
     pub(crate) async fn check_quota(
         &self,
         tx: &mut Transaction,

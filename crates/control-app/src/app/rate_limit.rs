@@ -1,9 +1,9 @@
-//! Rate limits: replicas take tokens from shared buckets in groups.
+//! Rate limits shared by all replicas: each takes tokens from the database in groups.
 //!
-//! A request takes a token from its replica's stock in memory. An empty stock is refilled by one
-//! write to the database for a group of tokens; concurrent requests wait for that group. An empty
-//! bucket is remembered until its next token, so a flood of refused requests costs no statement
-//! either. Each replica may hold one group above the burst.
+//! A request takes a token from its replica's stock in memory. One write to the database refills an
+//! empty stock with a group of tokens, and concurrent requests wait for that write. A replica
+//! remembers that a bucket is empty until its next token is due, so a flood of refused requests
+//! costs no statements either. Each replica may exceed the burst by one group.
 
 use crate::app::write_queue::WriteQueue;
 use crate::error::Error;
@@ -17,22 +17,22 @@ use tokio::sync::Mutex;
 
 /// Maximum number of tokens that a replica takes at once.
 const GROUP: i64 = 10;
-/// A replica takes at most this fraction of a bucket's burst at once: the client's next request may reach another replica.
+/// A replica takes at most this fraction of a bucket's burst at once, because the client's next
+/// request may reach another replica.
 const BURST_FRACTION: i64 = 5;
-/// A held group is good for this long; a node's heartbeats then cost a write in five minutes.
+/// Lifetime of a group in memory; a node's heartbeats then cost one write in five minutes.
 const GROUP_LIFETIME_MICROS: i64 = 600 * 1_000_000;
-/// Maximum number of buckets in memory; beyond it the least used ones are dropped, with their
-/// group.
+/// Maximum number of buckets in memory; the least used ones are evicted with their tokens.
 const MAX_BUCKETS: usize = 100_000;
 
-/// Result of a rate limit for one request, with the state of its bucket.
+/// Decision of a rate limit on one request, with the state of the bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// True if it may pass.
+    /// True if the request may pass.
     pub admitted: bool,
-    /// Tokens of a full bucket.
+    /// Capacity of the bucket, in tokens.
     pub limit: i64,
-    /// Number of remaining tokens.
+    /// Remaining tokens.
     pub remaining: i64,
     /// Time when the bucket is full again.
     pub full_at: Timestamp,
@@ -40,19 +40,20 @@ pub struct Allowance {
     pub retry_after_secs: u64,
 }
 
-/// Tokens of the shared buckets that this replica holds.
+/// Tokens that this replica took from the shared buckets and has not spent.
 #[derive(Debug)]
 pub(crate) struct RateLimiter(Cache<String, Arc<TokenCount>>);
 
-/// Tokens of one bucket. Times are in microseconds since 1970.
+/// State of one bucket in this replica. Times are in microseconds since 1970.
 #[derive(Debug, Default)]
 struct TokenCount {
     tokens: AtomicI64,
     good_until: AtomicI64,
-    /// The shared bucket's, as of the last group.
+    /// Time when the shared bucket is full again, as of the last group.
     full_at: AtomicI64,
     empty_until: AtomicI64,
-    /// Held while a group is taken: concurrent requests would take one each, and empty the bucket.
+    /// Held while a group is taken, so that concurrent requests do not take one each and empty the
+    /// bucket.
     taking: Mutex<()>,
 }
 
@@ -63,7 +64,7 @@ impl Default for RateLimiter {
 }
 
 impl RateLimiter {
-    /// Takes a token of the bucket `name`, from memory if there is one.
+    /// Takes a token of the bucket `name`, from memory if one is left.
     pub(crate) async fn take(
         &self,
         writes: &WriteQueue,
@@ -98,7 +99,7 @@ impl RateLimiter {
         held.is_some_and(|held| held.is_empty(rate, now.as_microsecond()))
     }
 
-    /// Allowance in the answer to a request that an empty bucket refuses.
+    /// The allowance of a request that an empty bucket refuses.
     pub(crate) fn refusal(&self, name: &str, rate: Rate, now: Timestamp) -> Allowance {
         self.held(name).allowance(false, rate, now)
     }
@@ -111,7 +112,7 @@ impl RateLimiter {
 }
 
 impl TokenCount {
-    /// The answer that needs no database, if there is one. Tokens in memory count although the shared
+    /// Decides without the database, if possible. Tokens in memory are valid although the shared
     /// bucket is empty.
     fn known(&self, rate: Rate, now: Timestamp) -> Option<Allowance> {
         let micros = now.as_microsecond();
@@ -122,8 +123,8 @@ impl TokenCount {
         is_empty.then(|| self.allowance(false, rate, now))
     }
 
-    /// Returns true if the next token is not available yet. A wait longer than for one token is due
-    /// to a clock that was ahead.
+    /// Returns true if the next token is not due yet. A wait longer than one token's comes from a
+    /// clock that was ahead, and is ignored.
     fn is_empty(&self, rate: Rate, micros: i64) -> bool {
         let wait = self.empty_until.load(Ordering::Relaxed) - micros;
         (1..=rate.max_wait_micros()).contains(&wait)

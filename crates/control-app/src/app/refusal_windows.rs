@@ -1,4 +1,4 @@
-//! Windows of about a minute in which refused sign-ins of one account, reason and client are counted together.
+//! Aggregation of refused sign-ins: windows of about a minute per account, reason and client.
 
 use crate::call::visit::Visit;
 use control_wire::UserId;
@@ -7,35 +7,34 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{MutexGuard, PoisonError};
 
-/// Length of a window.
 const WINDOW: SignedDuration = SignedDuration::from_secs(60);
-/// Windows of known accounts at a time.
+/// Maximum number of open windows of known accounts.
 const MAX_KNOWN: usize = 500;
-/// Windows of unknown accounts at a time.
+/// Maximum number of open windows of unknown accounts.
 const MAX_UNKNOWN: usize = 100;
-/// Clients of one account and reason with windows of their own.
+/// Maximum number of clients with separate windows, per account and reason.
 const MAX_CLIENTS: usize = 20;
-/// An IPv6 client has all addresses of its /64.
+/// Mask of the /64 prefix: one IPv6 client may use all of its addresses.
 const IPV6_CLIENT_BITS: u128 = !0 << 64;
 
-/// Refused sign-ins that are counted together.
+/// Refused sign-ins with equal keys share a window.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RefusalKey {
-    /// `None` for accounts that are unknown, or too many.
+    /// `None` for unknown accounts, and for further accounts when there are too many windows.
     pub(crate) user: Option<UserId>,
     pub(crate) reason: &'static str,
-    /// `None` for clients that are too many.
+    /// `None` if the account has windows of too many clients.
     client: Option<IpAddr>,
 }
 
-/// Refused sign-ins after the first of their window.
+/// Aggregate of a window's refusals after the first, which has an audit entry of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct FoldedRefusals {
     pub(crate) key: RefusalKey,
     /// At least 1.
     pub(crate) count: u64,
     pub(crate) since: Timestamp,
-    /// The last of them, without an address if they came from several clients.
+    /// The last refusal, without an address if the window has several clients.
     pub(crate) visit: Visit,
 }
 
@@ -52,7 +51,7 @@ struct RefusalWindow {
 )]
 type Lock = std::sync::Mutex<HashMap<RefusalKey, RefusalWindow>>;
 
-/// The windows of this replica.
+/// The open windows of this replica.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalWindows(Lock);
 
@@ -67,7 +66,8 @@ impl RefusalKey {
 }
 
 impl RefusalWindows {
-    /// Counts a refused sign-in. True for the first one of a window, which has an entry of its own.
+    /// Counts a refused sign-in; returns true for the first one of a window, which gets an audit
+    /// entry of its own.
     pub(crate) fn begin_or_count(&self, key: RefusalKey, visit: &Visit) -> bool {
         let mut windows = self.lock();
         let key = bounded(&windows, key);
@@ -85,10 +85,11 @@ impl RefusalWindows {
         true
     }
 
-    /// Ends the windows that began a minute before `now`; gives those with more than one refusal.
+    /// Closes the windows that began at least a minute before `now`; returns those with more than
+    /// one refusal.
     pub(crate) fn take_ended(&self, now: Timestamp) -> Vec<FoldedRefusals> {
         let mut windows = self.lock();
-        // The clock may have been set back.
+        // The clock may have been set back, so the age is an absolute value.
         let ended =
             windows.extract_if(|_, window| WINDOW <= now.duration_since(window.began).abs());
         let folded = ended.filter(|(_, window)| 0 < window.folded);
@@ -118,7 +119,7 @@ impl RefusalWindows {
     }
 }
 
-/// The key, or one that more refusals share where there are too many windows.
+/// The key itself, or a coarser one if there are too many windows.
 fn bounded(windows: &HashMap<RefusalKey, RefusalWindow>, mut key: RefusalKey) -> RefusalKey {
     if windows.contains_key(&key) {
         return key;

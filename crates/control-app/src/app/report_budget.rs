@@ -1,8 +1,9 @@
-//! Bytes of reports, heartbeats and events, that a node and an organization may send: token buckets of this replica.
+//! Budgets for reports of nodes (heartbeats and events): token buckets of bytes per node and
+//! organization, in this replica.
 //!
 //! A node's budget is twice its traffic if each heartbeat has the maximum size. An organization's
-//! budget covers reports of 100 routes each from its quota of nodes, and at least the largest
-//! reports from 64 nodes.
+//! budget covers reports of 100 routes from as many nodes as its quota permits, and at least
+//! reports of the maximum size from 64 nodes.
 
 use crate::error::Error;
 use control_domain::HeartbeatInterval;
@@ -13,21 +14,22 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The largest report: 500 routes with their counters, and 100 diagnostics.
+/// Maximum size of a report: 500 routes with their counters, and 100 diagnostics.
 pub const MAX_REPORT_BYTES: usize = 512 * 1024;
 const LARGEST_REPORT_BYTES: u64 = MAX_REPORT_BYTES as u64;
 /// Maximum debt of a bucket: a batch of events has up to 1 MiB.
 const MAX_DEBT_BYTES: u64 = 1024 * 1024;
-/// A bucket that is full later than its largest debt allows, by more than this time, was written by a clock that was ahead.
-/// Less is the time of a request that another one overtook.
+/// Tolerance for a stored fill time beyond what the largest debt explains. A larger excess comes
+/// from a clock that was ahead; a smaller one from a request that overtook another.
 const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
-/// A report of 100 routes.
+/// Size of a report of 100 routes.
 const USUAL_REPORT_BYTES: u64 = 10 * 1024;
 /// Minimum charge of a report: a small one still costs its SQL statements.
 const MIN_REPORT_BYTES: u64 = 4 * 1024;
-/// Largest reports per node in one heartbeat interval.
+/// Refill of a node's bucket in one heartbeat interval, in reports of the maximum size.
 const NODE_REPORTS: u64 = 2;
-/// Burst size: a restart and an order are reported at once.
+/// Burst of a node's bucket, in reports of the maximum size: a restart and an order are reported at
+/// once.
 const NODE_BURST: u64 = 4;
 /// Number of nodes with reports of the largest size that an organization's budget covers.
 const LARGE_NODES: u64 = 64;
@@ -35,34 +37,34 @@ const LARGE_NODES: u64 = 64;
 const MAX_NODES: usize = 100_000;
 const MAX_ORGS: usize = 10_000;
 
-/// The buckets.
+/// The buckets of this replica, for nodes and for organizations.
 #[derive(Debug)]
 pub(crate) struct ReportBudget {
     by_node: Cache<NodeId, Arc<Bucket>>,
     by_org: Cache<OrgId, Arc<Bucket>>,
 }
 
-/// A report as the buckets count it.
+/// Properties of a report that the buckets depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizedReport {
     pub(crate) node: NodeId,
     pub(crate) org: OrgId,
-    /// Nodes that the organization may have.
+    /// Quota of nodes of the organization.
     pub(crate) max_nodes: u64,
     pub(crate) bytes: u64,
 }
 
-/// Bytes of one bucket.
+/// Refill and capacity of one bucket.
 #[derive(Clone, Copy, Debug)]
 struct ByteRate {
-    /// Refill in `interval`, 1 or more.
+    /// Refill in `interval`; at least 1.
     bytes: u64,
     interval: HeartbeatInterval,
-    /// Bytes of a full bucket.
+    /// Capacity of the bucket, in bytes.
     burst: u64,
 }
 
-/// A bucket. A report is admitted while any bytes are left, and may leave a debt.
+/// A report is admitted while any bytes are left, so it may leave a debt.
 #[derive(Debug, Default)]
 struct Bucket {
     /// Time when the bucket is full again, in microseconds since 1970.
@@ -79,11 +81,11 @@ impl Default for ReportBudget {
 }
 
 impl ReportBudget {
-    /// Takes the bytes of a report from the buckets of its node and its organization.
+    /// Charges a report to the buckets of its node and its organization.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyReportBytes`] with the bucket that is empty.
+    /// [`Error::TooManyReportBytes`] with the owner of the empty bucket.
     pub(crate) fn take(
         &self,
         report: SizedReport,
@@ -99,7 +101,7 @@ impl ReportBudget {
         let bytes = bytes.max(MIN_REPORT_BYTES);
         let new = || Ok::<_, Infallible>(Arc::default());
         let Ok(node_budget) = self.by_node.get_or_insert_with(&node, new);
-        // The node's budget is charged first: a node over its own budget uses none of its
+        // The node's bucket is charged first: a node over its own budget uses none of its
         // organization's.
         node_budget.take(ByteRate::for_node(interval), bytes, now, "node")?;
         let Ok(org_budget) = self.by_org.get_or_insert_with(&org, new);
@@ -146,8 +148,8 @@ impl Bucket {
         let (now, burst) = (now.as_microsecond(), rate.micros(rate.burst));
         let latest = now + burst + rate.micros(MAX_DEBT_BYTES);
         let less = |full_at: i64| {
-            // A bucket of a clock that was ahead gets one byte, so that this report replaces it: kept, it would refuse
-            // reports until that time.
+            // A bucket written by a clock that was ahead would refuse reports until that time: it
+            // restarts with one byte, so that this report corrects it.
             let full_at = if latest + MAX_CLOCK_ERROR_MICROS < full_at {
                 now + burst - 1
             } else {

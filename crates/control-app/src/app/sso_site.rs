@@ -1,4 +1,4 @@
-//! Public address of the installation for single sign-on, and cached documents of identity providers.
+//! Settings of single sign-on, and cached documents of identity providers.
 
 use crate::app::outbound::{Outbound, OutboundError};
 use control_domain::PrivateAddresses;
@@ -7,25 +7,25 @@ use jiff::Timestamp;
 use quick_cache::sync::Cache;
 use std::sync::{Arc, OnceLock};
 
-/// Providers of which this replica keeps documents.
+/// Maximum number of providers with cached documents.
 const PROVIDERS: usize = 1_000;
 
-/// Settings of single sign-on, equal on all replicas.
+/// Settings of single sign-on; must be equal on all replicas.
 #[derive(Clone, Debug, Default)]
 pub struct SsoSite {
-    /// The address under which browsers reach the control plane, without a slash at its end.
+    /// URL under which browsers reach the control plane, without a trailing slash.
     pub public_url: Option<String>,
-    /// Permission for identity providers in the private network.
+    /// Whether identity providers in private networks are permitted.
     pub private_addresses: PrivateAddresses,
 }
 
-/// Documents of providers that this replica has read. They are public, so organizations share them.
+/// Cached documents of identity providers. They are public, so organizations share them.
 #[derive(Debug)]
 pub(crate) struct SsoDocuments {
     pub(crate) outbound: OnceLock<Outbound>,
     pub(crate) discoveries: Cache<String, (Arc<Discovery>, Timestamp)>,
     pub(crate) keys: Cache<String, KeyCache>,
-    /// Addresses without an answer, with the time of the last try.
+    /// Last failure of each address, with its time: limits retries.
     pub(crate) failures: Cache<String, (OutboundError, Timestamp)>,
 }
 

@@ -1,14 +1,15 @@
-//! Frequent small writes, heartbeats and tokens of rate limits, are written in groups: writes that
-//! arrive while one group is written form the next. Tokens go first, since every request may wait
-//! for them; the remainder of a group is heartbeats, one per organization in turn.
+//! Queue for frequent small writes: heartbeats and tokens of rate limits. Writes that arrive while
+//! one group is written form the next group. Tokens go first, because every request may wait for
+//! them; the rest of a group is heartbeats, one per organization in turn.
 //!
-//! SQLite has one writer: a transaction for each would keep all other writes waiting. A write is
-//! answered when its group is committed. On SQLite the commit does not wait for the disk: a loss of
-//! power may lose heartbeats, which the nodes repeat, and counts that would have expired in
+//! SQLite has one writer, so a transaction per heartbeat would block all other writes. A write is
+//! acknowledged when its group is committed. On SQLite the commit does not wait for the disk: a
+//! power failure may lose heartbeats, which the nodes repeat, and token counts, which expire within
 //! seconds.
 //!
-//! A heartbeat without news is answered without a write. They are gathered for an eighth of the heartbeat
-//! interval and written in the order of the nodes, so that neighbours share a page of the database.
+//! A heartbeat without news is acknowledged before it is written. Such heartbeats are gathered for
+//! an eighth of the heartbeat interval and written in the order of node identifiers, so that
+//! neighbours share a page of the database.
 
 pub(crate) mod gathered_traffic;
 mod quiet_heartbeats;
@@ -27,34 +28,33 @@ use std::sync::OnceLock;
 use tokio::sync::{mpsc, oneshot};
 use turns::Turns;
 
-/// Writes of one transaction.
+/// Maximum number of writes in one transaction.
 const MAX_GROUP: usize = 256;
-/// Number of writes moved to the rotation at once. Waiting ones are bounded by the requests in
-/// flight, and those by connections: a bound on their number could be filled by one organization.
+/// Maximum number of writes moved to the rotation at once. The queue itself is unbounded: its
+/// length is limited by the requests in flight, and those by connections. A limit of its own could
+/// be used up by one organization.
 const MAX_RECEIVED: usize = 4_096;
 
-/// The channel to the writing task, which starts with the first write.
+/// Sender for the writing task, which starts with the first write.
 #[derive(Debug)]
 pub(crate) struct WriteQueue {
     store: Store,
     queue: OnceLock<mpsc::UnboundedSender<Waiting>>,
-    /// Requests that heartbeats counted: they are written when their step of time is over.
+    /// Request counts from heartbeats, gathered until their five-minute step is over.
     pub(crate) traffic: GatheredTraffic,
 }
 
-/// A heartbeat to write.
 #[derive(Debug)]
 pub(crate) struct HeartbeatWrite {
     pub(crate) node: NodeId,
-    /// The organization of its turn.
+    /// The organization whose turn the write uses.
     pub(crate) org: OrgId,
     pub(crate) heartbeat_request: Box<PackedHeartbeat>,
-    /// Names the event that a second process with the node's identity leaves.
+    /// Identifier for the event that is recorded if a second process uses the node's identity.
     pub(crate) event: NodeEventId,
     pub(crate) interval: HeartbeatInterval,
 }
 
-/// A queued write.
 #[derive(Debug)]
 enum Write {
     Heartbeat(HeartbeatWrite),
@@ -100,7 +100,7 @@ impl WriteQueue {
         }
     }
 
-    /// Takes up to `wanted` tokens of a bucket shared by replicas.
+    /// Takes up to `wanted` tokens of a shared bucket.
     pub(crate) async fn take_tokens(
         &self,
         bucket: &str,
@@ -133,7 +133,7 @@ impl WriteQueue {
 }
 
 impl Write {
-    /// The organization of its turn; `None` goes first.
+    /// The organization whose turn the write uses; `None` is written first.
     fn org(&self) -> Option<OrgId> {
         match self {
             Self::Heartbeat(heartbeat) => Some(heartbeat.org),
@@ -141,7 +141,7 @@ impl Write {
         }
     }
 
-    /// Sort key of the group: replicas that write the same rows in one order never deadlock.
+    /// Sort key within a group: replicas lock the same rows in one order, so they never deadlock.
     fn key(&self) -> (Option<NodeId>, String) {
         match self {
             Self::Heartbeat(heartbeat) => (Some(heartbeat.node), String::new()),
@@ -190,7 +190,7 @@ async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting
     let (mut received, mut turns) = (Vec::new(), Turns::default());
     let mut signs = QuietHeartbeats::default();
     loop {
-        // In random order: a queue that is never empty does not keep the signs from being written.
+        // Random order: a queue that is never empty must not starve the gathered heartbeats.
         tokio::select! {
             count = waiting.recv_many(&mut received, MAX_RECEIVED) => if count == 0 {
                 return;
@@ -214,15 +214,15 @@ async fn write_groups(store: Store, mut waiting: mpsc::UnboundedReceiver<Waiting
                     drop(one.done.send(Ok(written)));
                 }
             }
-            // All callers get the error that the store is unavailable: retrying each write alone
-            // would take hours.
+            // All callers get the error: retrying each write alone would take hours while the store
+            // is unavailable.
             Err(StoreError::Unavailable(_)) => group.clear(),
             Err(_) => write_each(&store, group.drain(..), &mut signs).await,
         }
     }
 }
 
-/// Gathers the heartbeat, if none of it was written.
+/// Gathers a heartbeat that was acknowledged without a write.
 fn gather_quiet(signs: &mut QuietHeartbeats, one: &Waiting, written: &Written) {
     let (Write::Heartbeat(heartbeat), Written::Heartbeat(Some(written))) = (&one.write, written)
     else {

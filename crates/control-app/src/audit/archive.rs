@@ -1,4 +1,5 @@
-//! Retention of the audit log: old entries go into archives in the object store, and only then from the database.
+//! Retention of the audit log: old entries are archived in the object store before they are deleted
+//! from the database.
 
 use crate::app::App;
 use crate::error::Error;
@@ -11,9 +12,9 @@ use metrics::counter;
 use uuid::Uuid;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
-/// Entries of one archive: some megabytes before compression.
+/// Maximum number of entries per archive: some megabytes before compression.
 const MAX_ENTRIES: i64 = 10_000;
-/// Bytes of one archive at most, when it is read again.
+/// Maximum size of an archive that is read back.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 impl App {

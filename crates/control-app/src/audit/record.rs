@@ -1,4 +1,4 @@
-//! Entries of the audit log: the actor by name, the client, the change, under the key of the chain.
+//! Audit entries: their fields, and the key that authenticates the chain.
 
 use crate::app::App;
 use crate::app::audit_event::AuditEvent;
@@ -12,12 +12,13 @@ use jiff::{SignedDuration, Timestamp};
 use std::net::IpAddr;
 use uuid::Uuid;
 
-/// The row of the chain's key, sealed like all secrets, so that a new master key re-seals it.
+/// Identifier of the chain key's row. The key is sealed like every secret, so that a change of
+/// master keys re-seals it.
 const AUDIT_KEY: SecretId = SecretId(Uuid::from_u128(1));
-/// Interval of records for uses of an ended credential, per replica.
+/// Minimum time between two entries for uses of the same ended credential, per replica.
 const REFUSAL_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
-/// A credential that was presented and has ended.
+/// An expired or revoked credential that was presented.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EndedUse<'a> {
     pub(crate) kind: &'a str,
@@ -27,7 +28,7 @@ pub(crate) struct EndedUse<'a> {
 }
 
 impl App {
-    /// Writes one entry, with the change that the transaction notes.
+    /// Appends one entry with the change noted in the transaction; returns the number of the entry.
     pub(crate) async fn record(
         &self,
         tx: &mut Transaction,
@@ -50,19 +51,19 @@ impl App {
         Ok(tx.append_audit(&entry, &key).await?)
     }
 
-    /// The key of the chain, created with the first keyed entry.
+    /// The key that authenticates the chain, created with the first keyed entry.
     ///
     /// # Errors
     ///
-    /// [`Error::Seal`] if the key file does not open it.
+    /// [`Error::Seal`] if the master keys do not open it.
     pub async fn audit_key(&self, tx: &mut Transaction) -> Result<AuditKey, Error> {
         if let Some(key) = self.audit_key.get() {
             return Ok(key.clone());
         }
-        // Of two replicas the second finds the key of the first.
+        // Of two concurrent replicas, the second reads the key that the first stored.
         tx.lock_audit().await?;
         if let Some(key) = self.stored_audit_key(tx).await? {
-            // It is committed: another transaction may use it.
+            // Only a committed key is cached: this transaction's own insert may be rolled back.
             return Ok(self.audit_key.get_or_init(|| key).clone());
         }
         let bytes: [u8; 32] = self.environment.random();
@@ -88,7 +89,8 @@ impl App {
         Ok(Some(AuditKey::new(&bytes)))
     }
 
-    /// Begins the keyed part of a log that an older version wrote: its first link covers all before.
+    /// Starts the keyed part of a log that an earlier release wrote: the first keyed entry also
+    /// covers all entries before it.
     ///
     /// # Errors
     ///
@@ -108,11 +110,12 @@ impl App {
         Ok(tx.commit().await?)
     }
 
-    /// Verifies the whole audit log.
+    /// Verifies every entry of the audit log in the database.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the log cannot be read, [`Error::Seal`] if the key file does not open its key.
+    /// [`Error::Store`] if the log cannot be read; [`Error::Seal`] if the master keys do not open
+    /// its key.
     pub async fn inspect_audit(&self) -> Result<AuditVerification, Error> {
         self.store.check_schema().await?;
         let mut tx = self.store.read().await?;
@@ -120,7 +123,8 @@ impl App {
         Ok(tx.verify_audit(key.as_ref()).await?)
     }
 
-    /// Notes the use of a credential that has ended, once an hour: its bearer may try every second.
+    /// Records the use of an ended credential, at most once an hour: its bearer may retry every
+    /// second.
     pub(crate) async fn note_ended_use(
         &self,
         used: EndedUse<'_>,
@@ -164,7 +168,7 @@ impl App {
     }
 }
 
-/// The current name of the actor: names change, and deleted values have none.
+/// The actor's current name for the entry; names change, and deleted actors have none.
 async fn actor_name(tx: &mut Transaction, actor: &Actor) -> Result<String, Error> {
     Ok(match actor {
         Actor::System => "controld".to_owned(),

@@ -1,4 +1,4 @@
-//! Values in the form of the audit log: readable, and without secrets.
+//! Values for the audit log: readable JSON without secrets.
 
 use control_domain::{
     ApiKey, Bundle, Certificate, Drift, EnrolmentToken, Invitation, Labels, LinkedIdentity,
@@ -9,15 +9,16 @@ use control_domain::{
 use control_store::AuditChange;
 use serde_json::{Value, json};
 
-/// A longer value is not kept: an upstream may have thousands of targets.
+/// Maximum size of a recorded value; a longer one is left out, because an upstream may have
+/// thousands of targets.
 const MAX_BYTES: usize = 16 * 1024;
 
-/// A value that the audit log describes.
+/// A value with a representation in the audit log.
 pub(crate) trait Audited {
     fn audited(&self) -> Value;
 }
 
-/// The change that made a value.
+/// Change for a created value.
 pub(crate) fn created(value: &impl Audited) -> AuditChange {
     AuditChange {
         before: None,
@@ -25,7 +26,7 @@ pub(crate) fn created(value: &impl Audited) -> AuditChange {
     }
 }
 
-/// The change of a value, which was `before`.
+/// Change from `before` to `value`.
 pub(crate) fn changed(before: &Value, value: &impl Audited) -> AuditChange {
     AuditChange {
         before: Some(text(before)),
@@ -33,7 +34,7 @@ pub(crate) fn changed(before: &Value, value: &impl Audited) -> AuditChange {
     }
 }
 
-/// The end of a value.
+/// Change for a deleted value.
 pub(crate) fn deleted(value: &impl Audited) -> AuditChange {
     AuditChange {
         before: Some(text(&value.audited())),
@@ -41,7 +42,7 @@ pub(crate) fn deleted(value: &impl Audited) -> AuditChange {
     }
 }
 
-/// The effect of a command without a value of its own.
+/// Change for a command that alters no stored value: `what` describes its effect.
 pub(crate) fn done(what: &Value) -> AuditChange {
     AuditChange {
         before: None,

@@ -1,5 +1,5 @@
-//! Decision of a project's policy on a bundle for its nodes: refused, approval by a second person
-//! required, or free.
+//! The project policy's decision on a bundle: refused, free, or in need of a second person's
+//! approval.
 
 use crate::app::App;
 use crate::bundle::find;
@@ -11,10 +11,11 @@ use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of bundles to compare a new one with; if nodes run more, a change is risky.
+/// Maximum number of active bundles that a new one is compared with; if nodes run more, the change
+/// counts as risky.
 pub(crate) const MAX_BASES: u8 = 4;
 
-/// Need for approval of a change, with the rule that decided it.
+/// Whether a change needs approval, with the rule that decided it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Approval {
     project: ProjectId,
@@ -23,8 +24,8 @@ pub(crate) struct Approval {
 }
 
 impl App {
-    /// Judges a change of nodes that are ordered to run `bases`; call it without an open
-    /// transaction, because archives may be read.
+    /// Decides on a change of nodes that are ordered to run `bases`. Reads archives, so no
+    /// transaction may be open.
     pub(crate) async fn judge(
         &self,
         project: ProjectId,
@@ -35,7 +36,7 @@ impl App {
         self.judge_compared(project, bundle, bases, &compared).await
     }
 
-    /// Judges with bases that the bundle was compared with already.
+    /// Like [`App::judge`], with the comparisons that were already made.
     pub(crate) async fn judge_compared(
         &self,
         project: ProjectId,
@@ -81,7 +82,7 @@ impl App {
         Ok(false)
     }
 
-    /// A bundle that is unreadable or not comparable makes a change risky.
+    /// Compares two bundles; one that cannot be read or compared makes the change risky.
     async fn is_risky(
         &self,
         project: ProjectId,
@@ -104,8 +105,8 @@ impl App {
 }
 
 impl Approval {
-    /// Checks, in the transaction of the change, which has locked the audit log, that the policy is
-    /// unchanged since the judgement.
+    /// Checks that the policy has not changed since the decision; returns true if approval is
+    /// needed. The transaction must have locked the audit log.
     pub(crate) async fn hold(self, tx: &mut Transaction) -> Result<bool, Error> {
         let found = tx.project(self.project).await?.ok_or(Refusal::NotFound)?;
         if found.value.policy.rules.approve != self.rule {
@@ -114,7 +115,7 @@ impl Approval {
         Ok(self.is_needed)
     }
 
-    /// [`Refusal::NeedsApproval`] if approval is needed, for changes that cannot be approved.
+    /// [`Refusal::NeedsApproval`] if approval is needed: for changes that have no approval step.
     pub(crate) async fn refuse_if_needed(self, tx: &mut Transaction) -> Result<(), Error> {
         if self.hold(tx).await? {
             return Err(Refusal::NeedsApproval.into());

@@ -17,30 +17,30 @@ use std::fmt;
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// An archive being sent.
+/// A stored archive, streamed to a client.
 pub struct Archive {
-    /// SHA-256 in Base64-URL.
+    /// SHA-256 of the archive, Base64-URL.
     pub digest: String,
-    /// Number of bytes that follow.
+    /// Size of the compressed archive.
     pub size_bytes: u64,
-    /// Bytes of the archive, compressed.
+    /// The compressed archive, read in chunks.
     pub bytes: ObjectBytes,
 }
 
 /// Result of verifying the stored bytes and the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verification {
-    /// The bundle as it is in the database.
+    /// Archive's digest and size as recorded in the database.
     pub archive: BundleArchive,
     /// Signature as stored with the bundle.
     pub signature: BundleSignature,
-    /// The signing key; a deactivated one no longer proves anything.
+    /// The key that signed; signatures of a deactivated key are not trusted.
     pub signing_key: SigningKey,
-    /// True if the stored bytes have the digest.
+    /// True if the stored bytes have the recorded digest.
     pub digest_matches: bool,
-    /// True if the signature is of the digest, by that key.
+    /// True if the signature of the digest verifies by the key.
     pub signature_matches: bool,
-    /// Error of unpacking; `None` if every file matches the manifest.
+    /// Error of unpacking; `None` if all files match the manifest.
     pub fault: Option<String>,
 }
 
@@ -51,8 +51,8 @@ impl fmt::Debug for Archive {
 }
 
 impl Verification {
-    /// Returns true if no fault was found. A signature by a deactivated key proves nothing: the key
-    /// may have leaked.
+    /// Returns true if the archive has no fault and its key is not deactivated, since a deactivated
+    /// key may have leaked.
     pub fn is_valid(&self) -> bool {
         let is_trusted = self.signing_key.deactivated_at.is_none();
         is_trusted && self.digest_matches && self.signature_matches && self.fault.is_none()
@@ -71,7 +71,7 @@ impl App {
         self.open_archive(&found.value).await
     }
 
-    /// The archive of a signed bundle that a node may need. Only bundles ordered for it: a
+    /// The archive of a signed bundle, for a node. Only bundles that were ordered for the node: a
     /// compromised node must not read further ones.
     pub async fn node_archive(
         &self,
@@ -155,12 +155,12 @@ impl App {
         let new = self.bundle(call, project, id).await?;
         let old = self.older_bundle(call, project, before).await?;
         let compared = self.compare_contents(&old, &new.value, compare);
-        // Valid by the checks of the release that signed it.
+        // The bundle passed the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
         Ok(compared.await?.ok_or(refused)?)
     }
 
-    /// The bundle that the field `before` names.
+    /// The older bundle of a comparison, which the request's field `before` names.
     pub(crate) async fn older_bundle(
         &self,
         call: &Call,
@@ -175,9 +175,8 @@ impl App {
         }
     }
 
-    /// Compares the contents of two bundles; `None` if the checks of this version refuse one of
-    /// them. Both are read and unpacked within one permit for heavy work: waiting comparisons hold
-    /// no resources.
+    /// Compares two bundles; `None` if the checks of this release refuse one of them. Both archives
+    /// are read after the permit for heavy work is acquired, so waiting comparisons hold no memory.
     pub(crate) async fn compare_contents<T: Send + 'static>(
         &self,
         before: &Bundle,
@@ -198,7 +197,7 @@ impl App {
         compared.map_err(Error::Archive)
     }
 
-    /// Compares files with an older bundle; `None` if the checks of this version refuse one of them.
+    /// Compares files with an older bundle; `None` if the checks of this release refuse either.
     pub(crate) async fn compare_files(
         &self,
         before: &Bundle,
@@ -217,16 +216,17 @@ impl App {
         compared.map_err(Error::Archive)
     }
 
-    /// Reads the archives of bundles made before certificates were noted, and notes their certificates.
-    /// One that cannot be read does not stop the rest.
+    /// Records the certificates of bundles that an earlier release stored without a list of them.
+    /// An unreadable archive does not stop the rest.
     ///
     /// # Errors
     ///
-    /// The [`Error`] of the last one that cannot be read.
+    /// The [`Error`] of the last archive that could not be read.
     pub(crate) async fn list_certificates(&self, bundles: &[BundleId]) -> Result<(), Error> {
         let mut outcome = Ok(());
         for bundle in bundles {
-            // Nodes that reconnect together wait for one reader, and find its result.
+            // Of many nodes that reconnect together, one reads the archive, and the rest find its
+            // result.
             let _turn = self.listing.lock().await;
             let mut tx = self.store.read().await?;
             if tx.has_listed_certificates(*bundle).await? {
@@ -259,7 +259,7 @@ impl App {
         })
     }
 
-    /// The files of a bundle, compared with its digest and its manifest.
+    /// Reads and unpacks an archive; verifies its digest and its manifest.
     pub(crate) async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
         let permit = self.heavy_permits.take(bundle.tenant.org.0).await;
         let (bytes, wanted) = self.archive_and_digest(bundle).await?;
@@ -285,7 +285,7 @@ impl App {
     }
 }
 
-/// `None` if the checks refuse one of them.
+/// Checks and compares two sets of files; `None` if the checks refuse either.
 fn checked_and_compared<T>(
     old: &Files,
     new: &Files,
@@ -304,7 +304,8 @@ fn checked_and_compared<T>(
     Some(compare(before, after))
 }
 
-/// Frees the archive as soon as it is unpacked: a comparison has two.
+/// Verifies and unpacks an archive. Frees its bytes before returning, because a comparison holds
+/// two archives.
 fn unpack_verified(archive: Vec<u8>, wanted: &str) -> Result<Contents, BundleError> {
     let same = digest(&archive) == wanted;
     same.then_some(()).ok_or(BundleError::Digest)?;

@@ -1,4 +1,4 @@
-//! The effect of files on nodes, before there is a bundle of them.
+//! Preview of a bundle: the effect of its files on nodes, before the bundle is created.
 
 use crate::app::{App, tenant};
 use crate::bundle::approval::MAX_BASES;
@@ -15,42 +15,43 @@ use jiff::Timestamp;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Maximum number of active bundles that are counted; those on most nodes are compared.
+/// Maximum number of active bundles that are counted; those with the most nodes are compared.
 const MAX_ORDERED: i64 = 50;
 
-/// The effect that a bundle of these files would have.
+/// Expected effect of a bundle with these files.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preview {
     /// SHA-256 of the archive in Base64-URL; `None` for files with errors.
     pub digest: Option<String>,
     /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// Comparisons with bundles ordered for nodes, at most four, by descending number of nodes.
+    /// Comparisons with the bundles that nodes are ordered to run: at most four, most nodes first.
     pub comparisons: Vec<PreviewComparison>,
-    /// Nodes that are ordered to run another bundle.
+    /// Number of nodes ordered to run a bundle that was not compared.
     pub other_nodes: i64,
-    /// Nodes without an order.
+    /// Number of nodes without an order.
     pub unordered_nodes: i64,
     /// True if the project's policy requires another person's approval.
     pub needs_approval: bool,
-    /// True if the policy refuses a bundle with these warnings.
+    /// True if the policy refuses the bundle because of its warnings.
     pub is_refused: bool,
-    /// The end of the freeze, if the policy allows no change now.
+    /// End of the current freeze; `None` if the policy permits changes now.
     pub frozen_until: Option<Timestamp>,
 }
 
 /// A bundle that nodes are ordered to run, compared with the files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PreviewComparison {
-    /// Bundle that is active on these nodes.
+    /// Bundle that the nodes are ordered to run.
     pub before: BundleId,
-    /// Name of the active bundle.
+    /// Name of that bundle.
     pub name: String,
-    /// The number of its nodes.
+    /// Number of nodes ordered to run it.
     pub nodes: i64,
-    /// True if its archive has the same bytes.
+    /// True if the new archive would have the same digest.
     pub is_same: bool,
-    /// The difference; `None` if the checks of this version refuse the bundle, or its archive cannot be read.
+    /// The difference; `None` if the checks of this release refuse the bundle, or its archive
+    /// cannot be read.
     pub comparison: Option<Comparison>,
 }
 
@@ -137,7 +138,7 @@ impl App {
 }
 
 impl Preview {
-    /// Evaluates the policy as for a rollout to these nodes.
+    /// Evaluates the project's policy as for a rollout to all of these nodes.
     fn apply_policy(&mut self, rules: &PolicyRules, warnings: usize, now: Timestamp) {
         let is_risky = |compared: &PreviewComparison| {
             let risks = compared.comparison.as_ref().map(|found| &found.risks);

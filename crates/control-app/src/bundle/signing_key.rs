@@ -1,4 +1,4 @@
-//! Signing keys of organizations.
+//! Keys that sign an organization's bundles, orders and tokens.
 
 use crate::app::App;
 use crate::audit::value::{Audited, changed, created};
@@ -10,11 +10,11 @@ use control_store::{Page, StoredSecret, Transaction, Versioned};
 use control_wire::{OrgId, SecretId, SigningKeyId, endorsed_text};
 use jiff::Timestamp;
 
-/// Deactivated keys that are published: as many as a node reads.
+/// Maximum number of deactivated keys that are published: as many as a node reads.
 const ENDED_KEYS: i64 = 64;
 
 impl App {
-    /// Creates a key that is published, and signs after the next rotation.
+    /// Creates a standby key: published at once, it signs after the next rotation.
     pub async fn create_signing_key(
         &self,
         call: &Call,
@@ -29,7 +29,7 @@ impl App {
         Ok(Versioned::new(key))
     }
 
-    /// The keys of an organization.
+    /// The signing keys of an organization, of every state.
     pub async fn signing_keys(
         &self,
         call: &Call,
@@ -40,7 +40,7 @@ impl App {
         Ok(self.store.read().await?.signing_keys(org, page).await?)
     }
 
-    /// The keys that verify the organization's signatures; they are public.
+    /// The public keys that verify the organization's signatures.
     ///
     /// # Errors
     ///
@@ -53,7 +53,8 @@ impl App {
         Ok(keys)
     }
 
-    /// The deactivated keys, with endorsements by which offline nodes find the verifying ones.
+    /// Deactivated keys with their endorsements, by which a node that was offline finds the current
+    /// keys.
     ///
     /// # Errors
     ///
@@ -63,8 +64,8 @@ impl App {
         Ok(tx.ended_signing_keys(org, ENDED_KEYS).await?)
     }
 
-    /// Activates the standby key for signing, or a new one without a standby key. The former key
-    /// still verifies.
+    /// Makes the standby key active, or a new key if there is none. The previous key still
+    /// verifies.
     pub async fn rotate_signing_key(
         &self,
         call: &Call,
@@ -89,7 +90,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Rejects signatures of the key from now on: tokens are exchanged again, orders signed again.
+    /// Deactivates a key: its signatures no longer verify. Nodes exchange their tokens again, and
+    /// their orders are signed again.
     pub async fn deactivate_signing_key(
         &self,
         call: &Call,
@@ -111,7 +113,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// The first key of an organization, active at once.
+    /// Creates the first key of an organization, active at once.
     pub(crate) async fn first_signing_key(
         &self,
         tx: &mut Transaction,
@@ -126,7 +128,7 @@ impl App {
         Ok(tx.insert_signing_key(&key).await?)
     }
 
-    /// The key that an organization signs with, opened.
+    /// The active signing key of an organization, with its opened key pair.
     pub(crate) async fn signer(
         &self,
         tx: &mut Transaction,
@@ -141,7 +143,8 @@ impl App {
         Ok((key, pair))
     }
 
-    /// A new key endorsed by the active one: nodes that pin the active one may trust it.
+    /// Creates a standby key endorsed by the active key, so that nodes that trust the active key
+    /// accept it.
     async fn standby_key(
         &self,
         tx: &mut Transaction,
@@ -178,7 +181,7 @@ impl App {
         })
     }
 
-    /// Stores bytes sealed; returns the identifier to open them with.
+    /// Seals bytes and stores them as a secret; returns the identifier of the secret.
     pub(crate) async fn seal(
         &self,
         tx: &mut Transaction,

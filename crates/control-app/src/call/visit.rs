@@ -1,4 +1,4 @@
-//! A request of a person that is not signed in yet.
+//! Context of a request by a person that is not signed in yet.
 
 use crate::call::Call;
 use control_auth::Secret;
@@ -6,23 +6,23 @@ use control_domain::{Actor, SessionOrigin, SignInMethod};
 use jiff::Timestamp;
 use std::net::IpAddr;
 
-/// A request of a person that is not signed in yet: the counterpart of [`Call`].
+/// Context of a request by a person that is not signed in yet, in place of a [`Call`].
 #[derive(Clone, Debug)]
 pub struct Visit {
     /// The address of the client.
     pub client_ip: Option<IpAddr>,
-    /// The browser's name, shortened; empty for other programs.
+    /// The browser's name, shortened; empty for other clients.
     pub browser: String,
-    /// The secret of a browser that signed in before, as its cookie has it.
+    /// Secret in the cookie of a browser that has signed in before.
     pub known_browser: Option<Secret>,
     /// The time of the request, in whole milliseconds, used throughout.
     pub now: Timestamp,
-    /// The name of the request in answers, logs and the audit log.
+    /// Identifier of the request in responses, logs and the audit log.
     pub correlation_id: String,
 }
 
 impl Visit {
-    /// The origin of a session that begins by this request.
+    /// Origin of a session that this request starts.
     pub fn origin(&self, method: SignInMethod) -> SessionOrigin {
         SessionOrigin {
             method,
@@ -32,7 +32,7 @@ impl Visit {
         }
     }
 
-    /// Attributes the request to the user that it turned out to come from.
+    /// The call of `actor`, once the request is attributed to it.
     pub fn call(&self, actor: Actor) -> Call {
         Call {
             actor,
@@ -47,7 +47,7 @@ impl Visit {
 }
 
 impl Call {
-    /// The visit that a session begins with, after its user chose a password.
+    /// A visit with the data of this call, to start a session after its user chose a password.
     pub(crate) fn visit(&self) -> Visit {
         Visit {
             client_ip: self.client_ip,

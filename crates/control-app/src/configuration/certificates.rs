@@ -1,4 +1,4 @@
-//! Certificates that a configuration names and a node cannot get.
+//! Checks that nodes can fetch every certificate that a configuration names.
 
 use super::diagnostic::Diagnostic;
 use control_bundle::{Files, chain_file, key_file};
@@ -8,8 +8,9 @@ use proxy_model::{Model, Place, Setting};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// An error for each chain that is not among the files, and for each private key of a certificate that is not in `known`,
-/// the certificates of the project. A bundle has the chain of each certificate that its nodes fetch.
+/// Errors for certificate chains that are not among the files, and for private keys of certificates
+/// that are not in `known`, the project's certificates. A bundle contains the chain of every
+/// certificate that its nodes fetch.
 pub(super) fn missing_certificates(
     model: &Model,
     files: &Files,
@@ -49,7 +50,7 @@ pub(super) fn missing_certificates(
             found.push(diagnostic(model, place, message));
         }
     }
-    // Nodes fetch the certificates of all chains, also of those that no setting names.
+    // Nodes fetch the certificate of every chain in the bundle, even if no setting names it.
     found.extend(unknown.into_iter().map(|name| Diagnostic {
         message: without_certificate(&name),
         file: name,
@@ -65,14 +66,15 @@ fn without_certificate(name: &str) -> String {
     format!("the project has no certificate for `{name}`")
 }
 
-/// The certificate with this chain.
+/// Identifier of the certificate that a chain's file name refers to.
 fn certificate_of(name: &str) -> Option<CertificateId> {
     let stem = name.rsplit('/').next()?.strip_suffix(".pem")?;
     let id: CertificateId = stem.parse().ok()?;
     (chain_file(id) == name).then_some(id)
 }
 
-/// The name of a file of the bundle, and its place; `None` for an absolute path, which is a fault of its own.
+/// Name of the bundle's file and its place; `None` for an absolute path, which another check
+/// reports.
 fn bundle_file(file: &Setting<PathBuf>) -> Option<(String, Place)> {
     let name = file.value.to_str()?;
     let name = name.strip_prefix("./").unwrap_or(name).to_owned();

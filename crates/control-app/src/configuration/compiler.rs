@@ -1,7 +1,7 @@
-//! Services, upstreams and certificates as the files of a configuration.
+//! Compiles services, upstreams and certificates to configuration files.
 //!
-//! The text is written by the `kdl` crate from a tree, under the names of the proxy's own registry
-//! of settings; it is then read back like any other configuration.
+//! The `kdl` crate writes the text from a tree, under names from the proxy's registry of settings.
+//! The result is then checked like any other configuration.
 
 pub(crate) mod block_settings;
 
@@ -19,13 +19,13 @@ const HTTPS: &str = "https";
 /// Listening addresses of the compiled configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenAddresses {
-    /// Without TLS.
+    /// Address without TLS.
     pub http: Option<String>,
-    /// With TLS: needed as soon as a service has a certificate.
+    /// Address with TLS; required if a service has a certificate.
     pub https: Option<String>,
 }
 
-/// Definitions of a project, as input of the compiler.
+/// Definitions of a project: input of the compiler.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Definitions {
     pub(crate) services: Vec<Service>,
@@ -33,11 +33,11 @@ pub(crate) struct Definitions {
     pub(crate) certificates: Vec<Certificate>,
 }
 
-/// The files of a configuration that serves every service.
+/// Compiles the files of a configuration that serves all services.
 ///
 /// # Errors
 ///
-/// [`Refusal::Invalid`] without a service, or without an address that is needed.
+/// [`Refusal::Invalid`] if there is no service, or an address is missing.
 pub(crate) fn compile(
     definitions: &Definitions,
     listen: &ListenAddresses,
@@ -182,7 +182,7 @@ fn route(service: &Service, upstreams: &BTreeMap<UpstreamId, &str>) -> Result<Kd
     Ok(named(routes::ROUTE.name(), name.as_str(), settings))
 }
 
-/// Settings that were checked when they were written.
+/// Nodes of the additional settings, which were checked when they were stored.
 fn further_nodes(settings: &str, fields: &[&str]) -> Result<Vec<KdlNode>, Refusal> {
     let nodes = block_settings::nodes(settings, fields);
     nodes.map_err(|_| Refusal::invalid("services", "have settings that no longer exist"))
@@ -220,7 +220,7 @@ fn upstream(upstream: &Upstream) -> Result<KdlNode, Refusal> {
 
 fn target(Target { address, weight }: &Target) -> KdlNode {
     let mut target = value(upstreams::TARGET.name(), address.as_str());
-    // The proxy's own default is omitted.
+    // The default weight is not written.
     if *weight != 1 {
         let weight = KdlValue::Integer(i128::from(*weight));
         let weight = value(upstreams::WEIGHT.name(), weight);

@@ -1,33 +1,33 @@
-//! A fault or a warning, as stored and as shown by pages.
+//! Diagnostics of a configuration, as stored and displayed.
 
 use proxy_model::{Place, Sources};
 use serde::{Deserialize, Serialize};
 
-/// A fault of a configuration, or a warning about it.
+/// An error in a configuration, or a warning about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// The kind, such as `unknown-setting`.
+    /// Stable code, such as `unknown-setting`.
     pub code: String,
     /// `error` or `warning`.
     pub severity: String,
-    /// The fault, in one sentence.
+    /// One sentence about the fault.
     pub message: String,
     /// Name of the file in the bundle.
     pub file: String,
-    /// Counted from 1.
+    /// Line of the place, from 1.
     pub line: u32,
-    /// In characters, counted from 1.
+    /// Column of the place in characters, from 1.
     pub column: u32,
-    /// In bytes.
+    /// Length of the underlined text in bytes.
     pub length: u32,
-    /// Label of the underlined text; may be empty.
+    /// Label below the underlined text; may be empty.
     pub label: String,
-    /// A suggested fix.
+    /// Suggested fix, if there is one.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// The diagnostic `found` in one of the `sources`.
+    /// Converts `found`, with its place in `sources`.
     pub(super) fn in_sources(found: &proxy_config::Diagnostic, sources: &Sources) -> Self {
         let Place {
             file,

@@ -1,4 +1,4 @@
-//! The difference of two configurations: by the requests that they answer, the active settings, and files.
+//! Comparison of two configurations: routing of requests, effective settings, and files.
 
 use control_bundle::Files;
 use proxy_model::{Model, effective};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Changes of settings, and regions of requests, that are listed; the rest is counted.
+/// Maximum number of listed settings, and of listed request regions; further ones are only counted.
 const MAX_CHANGES: usize = 5_000;
 
-/// Part of the value of a setting that holds a secret.
+/// Text that stands for secrets in the values of settings.
 const REDACTED: &str = "(redacted)";
 
 /// Difference between a configuration and an older one.
@@ -21,111 +21,112 @@ pub struct Comparison {
     /// Potentially harmful changes, most severe class first. Empty exactly if the policy `risky`
     /// requires no approval.
     pub risks: Vec<RiskView>,
-    /// Requests that are answered differently.
+    /// Regions of requests that the configurations route differently.
     pub requests: Vec<RequestsMoved>,
-    /// Regions of requests that are not listed.
+    /// Number of regions that are not listed.
     pub omitted_requests: usize,
-    /// Ids of routes that no longer take requests.
+    /// Ids of routes that no request reaches any more.
     pub unreachable_routes: Vec<String>,
-    /// Parts that were added or removed.
+    /// Added and removed parts, such as targets.
     pub parts: Vec<PartMoved>,
     /// Connections that a reload ends, in words.
     pub drained: Vec<String>,
     /// Limits of the comparison, in words: regexes compared by a sample, and bounds that were reached.
     pub limits: Vec<String>,
-    /// Effective settings that differ, by path.
+    /// Changed effective settings, by path.
     pub settings: Vec<SettingChange>,
-    /// Settings that differ and are not listed.
+    /// Number of changed settings that are not listed.
     pub omitted: usize,
-    /// Files that differ, by name.
+    /// Changed files, by name.
     pub files: Vec<FileChange>,
 }
 
 /// A change that may harm clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RiskView {
-    /// The class, one of a closed list.
+    /// Class of the risk, from a closed list.
     pub class: &'static str,
-    /// The part of the configuration.
+    /// Affected part of the configuration.
     pub subject: String,
-    /// The change, as a sentence without its full stop.
+    /// Description of the change: a sentence without its full stop.
     pub change: String,
 }
 
-/// Requests that one route or service answers before, and another one after.
+/// A region of requests with different routes or services before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestsMoved {
     /// Names of the listeners.
     pub listeners: Vec<String>,
-    /// Hosts, as names and patterns; one `*` for every host.
+    /// Hosts and host patterns; a single `*` for every host.
     pub hosts: Vec<String>,
-    /// Paths, as texts and patterns; one `*` for every path.
+    /// Paths and path patterns; a single `*` for every path.
     pub paths: Vec<String>,
-    /// Conditions on method, headers and query, all of which hold.
+    /// Conditions on method, headers and query; all must hold.
     pub conditions: Vec<String>,
-    /// The answer before: route and service.
+    /// Route and service before.
     pub before: String,
-    /// Answer of the newer configuration.
+    /// Route and service after.
     pub after: String,
-    /// The method and the URL of one of the requests.
+    /// Method and URL of a request in the region.
     pub example: String,
 }
 
-/// A part that was added or removed.
+/// An added or removed part of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartMoved {
-    /// `target 10.0.0.1:80 of upstream u`
+    /// Description of the part, such as `target 10.0.0.1:80 of upstream u`.
     pub part: String,
-    /// The kind of change.
+    /// Whether the part was added or removed.
     pub change: Change,
 }
 
-/// A setting that differs.
+/// A changed effective setting.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SettingChange {
-    /// `routes.route["api"].priority`
+    /// Path of the setting, such as `routes.route["api"].priority`.
     pub path: String,
-    /// The kind of change.
+    /// Whether the setting was added, removed or changed.
     pub change: Change,
-    /// The values before; several for a repeatable setting.
+    /// Values before; several for a repeatable setting.
     pub before: Vec<Value>,
-    /// Values in the newer configuration; empty if it does not have the setting.
+    /// Values after; empty if the setting was removed.
     pub after: Vec<Value>,
-    /// IDs of the routes with affected requests; empty if it applies to all or to none.
+    /// Ids of the routes with affected requests; empty if the setting affects all routes or none.
     pub routes: Vec<String>,
 }
 
-/// A file that differs.
+/// A file with other contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileChange {
-    /// Its name in the bundle.
+    /// Name of the file in the bundle.
     pub name: String,
-    /// The kind of change.
+    /// Whether the file was added, removed or changed.
     pub change: Change,
 }
 
-/// Files of a configuration, and the model that the checks read from them.
+/// Files of a configuration with the model that was loaded from them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CheckedFiles<'a> {
     pub(crate) model: &'a Arc<Model>,
     pub(crate) files: &'a Files,
 }
 
-/// Difference from a bundle that nodes are ordered to run, as the start of a rollout needs it.
+/// Comparison with a bundle that nodes are ordered to run, in the form that a rollout's start
+/// needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseComparison {
-    /// True if the comparison names a risk.
+    /// Set if the comparison found at least one risk.
     pub(crate) is_risky: bool,
-    /// Routes of the base, each with those that answer its requests by another name alone.
+    /// Renamed routes: a route of the older bundle, and one that answers its requests under another
+    /// name.
     pub(crate) successors: BTreeSet<(String, String)>,
 }
 
-/// Difference between `before` and `after`.
 pub(crate) fn compare(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> Comparison {
     compare_with_successors(before, after).0
 }
 
-/// The risk and the renamed routes of a change, by one comparison.
+/// Finds the risk and the renamed routes of a change with a single comparison.
 pub(crate) fn compare_base(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> BaseComparison {
     let (compared, successors) = compare_with_successors(before, after);
     BaseComparison {
@@ -134,7 +135,7 @@ pub(crate) fn compare_base(before: CheckedFiles<'_>, after: CheckedFiles<'_>) ->
     }
 }
 
-/// The difference, and the routes with successors of other names.
+/// The difference, and the pairs of renamed routes.
 fn compare_with_successors(
     before: CheckedFiles<'_>,
     after: CheckedFiles<'_>,
@@ -187,18 +188,18 @@ fn compare_with_successors(
     (compared, successors)
 }
 
-/// Returns true if a change may harm clients: whether the comparison, which `proxyd diff` shows
-/// too, names a risk.
+/// Returns true if the change may harm clients: the same comparison as in `proxyd diff` names a
+/// risk.
 pub(crate) fn is_risky(before: CheckedFiles<'_>, after: CheckedFiles<'_>) -> bool {
     !compare(before, after).risks.is_empty()
 }
 
-/// The plan of a configuration without routes.
+/// Plan of a configuration, for comparisons and explanations only.
 pub(super) fn plan(model: &Arc<Model>) -> Plan {
     Plan::compile(1, Arc::clone(model), &mut TargetRegistry::default().begin())
 }
 
-/// Changed files apart from sources of the configuration, which are compared as plans.
+/// Changed files except configuration sources, which are compared as plans.
 fn other_files(files: &[FileChange], models: [&Model; 2]) -> Vec<ChangedFile> {
     let sources = models.into_iter().flat_map(|model| model.sources.files());
     let sources: BTreeSet<&str> = sources.map(|source| &*source.name).collect();
@@ -212,7 +213,7 @@ fn other_files(files: &[FileChange], models: [&Model; 2]) -> Vec<ChangedFile> {
     others.collect()
 }
 
-/// The risk of a changed secret, which is displayed equally.
+/// A risk for secrets that may have changed: their redacted values look equal.
 fn hidden_secrets(files: &[FileChange], models: [&Model; 2]) -> Option<RiskView> {
     let hides = |model: &Model| {
         let mut settings = effective(model).into_iter();

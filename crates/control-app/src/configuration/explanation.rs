@@ -1,4 +1,4 @@
-//! The decision of the proxy's code on a request under a bundle; nothing is sent.
+//! Explains the proxy's decision on a request under a bundle, without sending anything.
 
 use super::diff::plan;
 use super::{Checked, check};
@@ -12,31 +12,32 @@ use proxy_plan::{AssumeHealthy, ExplainError, ExplainRequest, render};
 use serde_json::Value;
 use std::net::IpAddr;
 
-/// Header fields of a question, at most: as many as a proxy takes by default.
+/// Maximum number of header fields in a question: the proxy's default limit.
 const MAX_HEADERS: usize = 100;
 const MAX_METHOD_CHARS: usize = 64;
 
-/// A request that is to be explained.
+/// A request to explain.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestQuestion {
     /// The method, in upper case.
     pub method: String,
     /// A path, or an absolute `http` or `https` URL.
     pub url: String,
-    /// Header fields; a `Host` has precedence over the URL's.
+    /// Header fields; a `Host` field takes precedence over the URL's host.
     pub headers: Vec<(String, String)>,
-    /// The client's address.
+    /// The client's address; `None` if it does not matter.
     pub client_ip: Option<IpAddr>,
-    /// The listener's name; `None`: by the URL's port and scheme.
+    /// Name of the listener; `None` chooses one by the URL's port and scheme.
     pub listener: Option<String>,
 }
 
 impl App {
-    /// The decision on a request under a bundle, as `proxyd explain --json` prints it. All targets count as healthy.
+    /// Explains a request under a bundle, in the format of `proxyd explain --json`. All targets
+    /// count as healthy.
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Error::Definition`] for a request that no client could send.
+    /// [`Error`]; [`Error::Definition`] for a request that cannot be sent.
     pub async fn explain_request(
         &self,
         call: &Call,
@@ -59,7 +60,7 @@ impl App {
 
 fn explain(files: &Files, question: RequestQuestion) -> Result<Value, Error> {
     let Checked { model, .. } = check(files);
-    // Valid by the checks of the release that signed it.
+    // The bundle passed the checks of the release that signed it.
     let refused = Refusal::invalid("bundle", "is refused by this version of the checks");
     let plan = plan(&model.ok_or(refused)?);
     let RequestQuestion {
@@ -84,7 +85,7 @@ fn explain(files: &Files, question: RequestQuestion) -> Result<Value, Error> {
     Ok(render::json(&explanation))
 }
 
-/// The field of a question that is wrong.
+/// Name of the question's field that caused the error.
 fn field(error: &ExplainError) -> &'static str {
     match error {
         ExplainError::Method(_) => "method",

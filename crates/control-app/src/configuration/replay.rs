@@ -1,4 +1,5 @@
-//! Recorded requests, decided on under two bundles by the code of the proxy; nothing is sent.
+//! Replays recorded requests against two bundles with the proxy's own code, without sending
+//! anything.
 
 use super::diff::plan;
 use crate::app::App;
@@ -10,52 +11,54 @@ use proxy_model::Model;
 use proxy_plan::diff::replay::{Recording, Replay, ReplayDifference, ReplayReport};
 use std::sync::Arc;
 
-/// Requests of one replay, at most: it keeps a processor busy for a second or two.
+/// Maximum number of requests per replay: it occupies a core for a second or two.
 const MAX_LINES: usize = 50_000;
-/// Kinds of requests that are listed; the rest is counted.
+/// Maximum number of listed kinds of requests; further ones are only counted.
 const MAX_LISTED: usize = 1_000;
 
-/// The decisions of two bundles on recorded requests.
+/// Decisions on recorded requests before and after a change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
-    /// Number of requests.
+    /// Number of replayed requests.
     pub requests: u64,
-    /// Number of requests that are decided otherwise.
+    /// Number of requests with different decisions.
     pub different: u64,
-    /// Number of kinds of requests: those with one decision before and one after; at most 10 000.
+    /// Number of kinds: pairs of a decision before and one after; at most 10 000.
     pub kinds: usize,
-    /// Kinds that are decided otherwise, most frequent first.
+    /// Kinds with different decisions, most frequent first.
     pub differences: Vec<KindMoved>,
-    /// Kinds that are decided otherwise and are not listed.
+    /// Number of kinds with different decisions that are not listed.
     pub omitted_differences: usize,
-    /// Number of requests that another route answered when they were recorded than the bundle before.
+    /// Number of requests that were recorded with another route than the older bundle chooses now.
     pub unlike_recorded: u64,
-    /// A description of the first of them.
+    /// Description of the first such request.
     pub unlike_example: Option<String>,
     /// Number of lines that are not requests.
     pub skipped_lines: usize,
 }
 
-/// Requests with the same pair of different decisions.
+/// Requests that share a pair of different decisions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindMoved {
-    /// The decision before: route and service, or a refusal.
+    /// Decision of the older bundle: route and service, or a refusal.
     pub before: String,
-    /// Decision of the newer configuration.
+    /// Decision of the newer bundle.
     pub after: String,
-    /// Number of requests.
+    /// Number of requests of this kind.
     pub requests: u64,
-    /// Method, host and path of the first of them; the query may hold secrets.
+    /// Method, host and path of the first request; the query is left out, because it may contain
+    /// secrets.
     pub example: String,
 }
 
 impl App {
-    /// Decides on recorded requests under the bundle `id` and the older one `before`. `recording` has one request a
-    /// line, as JSON. It is not kept.
+    /// Replays a recording against the bundle `id` and the older bundle `before`. `recording` has
+    /// one JSON object per line; it is not stored.
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::Invalid`] with the field `recording` for one without requests, or with too many.
+    /// [`Error`]; [`Refusal::Invalid`] for the field `recording` if it has no requests, or too
+    /// many.
     pub async fn replay_requests(
         &self,
         call: &Call,
@@ -69,7 +72,7 @@ impl App {
         let replayed = self.compare_contents(&old, &new, move |before, after| {
             replay([before.model, after.model], recording)
         });
-        // Valid by the checks of the release that signed it.
+        // The bundle passed the checks of the release that signed it.
         let refused = Refusal::invalid("before", "is refused by this version of the checks");
         Ok(replayed.await?.ok_or(refused)??)
     }

@@ -1,4 +1,4 @@
-//! Certificates: the private key is write-only in the API.
+//! Certificates: validation, sealing of private keys, delivery to nodes.
 
 use crate::app::{App, taken, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
@@ -19,16 +19,16 @@ use zeroize::Zeroizing;
 pub struct NewCertificate {
     /// Its name, unique in the project.
     pub name: String,
-    /// The chain, leaf first.
+    /// The certificate chain as PEM, leaf first.
     pub chain_pem: String,
-    /// The private key of the leaf.
+    /// The leaf's private key as PEM.
     pub private_key_pem: Zeroizing<String>,
-    /// Labels that a node needs to get the key; absent: unchanged, or none.
+    /// Labels that a node needs to fetch the key. `None`: unchanged on update, none on creation.
     pub node_labels: Option<BTreeMap<String, String>>,
 }
 
 impl App {
-    /// Creates a certificate; its private key is sealed.
+    /// Creates a certificate; its private key is stored sealed, and no user can read it.
     pub async fn create_certificate(
         &self,
         call: &Call,
@@ -63,7 +63,7 @@ impl App {
         Ok(tx.certificates(project, filter, page).await?)
     }
 
-    /// Names of certificates of a project, without unknown ones and other projects' ones.
+    /// Names of these certificates; identifiers outside the project are left out.
     pub async fn certificate_names(
         &self,
         call: &Call,
@@ -82,7 +82,7 @@ impl App {
         Ok(names)
     }
 
-    /// One certificate.
+    /// One certificate, without its private key.
     pub async fn certificate(
         &self,
         call: &Call,
@@ -95,10 +95,10 @@ impl App {
         Ok(found)
     }
 
-    /// A certificate with its private key, for a node with a bundle that names it. Only
-    /// certificates of its bundles: a compromised node must not get other keys.
+    /// A certificate with its private key, for a node that has a bundle that names it. A
+    /// compromised node must not get any other key.
     ///
-    /// Each delivery is in the audit log, and the first refusal of an hour.
+    /// Each delivery has an audit entry, and so has the first refusal per hour.
     pub async fn node_certificate(
         &self,
         call: &Call,
@@ -128,13 +128,13 @@ impl App {
         })
     }
 
-    /// Replaces a certificate and its key, as at a renewal. The key before is forgotten. Every node with the
-    /// certificate serves the new one at once, and its labels say at once which nodes get the key: other labels, and
-    /// a certificate that is not a renewal, are held to the project's policy.
+    /// Replaces a certificate and its key, as for a renewal; the old key is deleted. Nodes serve
+    /// the new certificate at once, and its labels decide at once which nodes may fetch the key.
+    /// Changed labels, and a certificate that is not a renewal, must pass the project's policy.
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::Frozen`] or [`Refusal::CertificateExchange`] by the policy.
+    /// [`Error`]; [`Refusal::Frozen`] or [`Refusal::CertificateExchange`] by the project's policy.
     pub async fn update_certificate(
         &self,
         call: &Call,
@@ -199,7 +199,8 @@ impl App {
             .await
     }
 
-    /// The certificate, if a bundle of the node names it and the node has the labels that it needs.
+    /// The certificate, if the node has the labels that it needs, and a bundle of the node names
+    /// it.
     async fn require_holder(
         &self,
         project: ProjectId,
@@ -216,8 +217,8 @@ impl App {
         Ok(found)
     }
 
-    /// Checks that a bundle of the node names the certificate. Bundles without a list of
-    /// certificates are inspected first.
+    /// Checks that a bundle of the node names the certificate. Bundles whose certificates were
+    /// never recorded are inspected first.
     async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
         let mut tx = self.store.read().await?;
         if tx.may_have_certificate(node, id).await? {
@@ -232,7 +233,7 @@ impl App {
                 return Ok(());
             }
         }
-        // An archive that cannot be read may name it: that is not a refusal.
+        // An unreadable archive may name the certificate, so this is an error and not a refusal.
         listed?;
         Err(Refusal::NotFound.into())
     }
@@ -285,7 +286,8 @@ impl fmt::Debug for NewCertificate {
     }
 }
 
-/// Checks that the project's policy lets one person exchange a certificate, or the labels of its nodes, now.
+/// Checks that the project's policy permits a single person to replace a certificate or its node
+/// labels now.
 pub(crate) async fn check_exchange(
     tx: &mut Transaction,
     project: ProjectId,
@@ -293,7 +295,7 @@ pub(crate) async fn check_exchange(
 ) -> Result<(), Error> {
     let found = tx.project(project).await?.ok_or(Refusal::NotFound)?;
     let rules = found.value.policy.rules;
-    // A certificate has no warnings.
+    // Certificates have no warnings.
     rules.check(Some(0), now)?;
     match rules.approve {
         ApprovalRule::None => Ok(()),

@@ -1,4 +1,4 @@
-//! Managed certificates: the settings by which certificates are obtained and renewed.
+//! Managed certificates: obtained and renewed automatically by ACME.
 
 pub(crate) mod issuance;
 pub(crate) mod order;
@@ -18,11 +18,11 @@ use control_wire::{ManagedCertificateId, NodeId, ProjectId};
 
 /// Maximum number of managed certificates of one project.
 const MAX_MANAGED: i64 = 100;
-/// Challenges that a node confirms with one request.
+/// Maximum number of challenges that a node confirms in one request.
 const MAX_CONFIRMED: usize = 1_000;
 
 impl App {
-    /// Creates a managed certificate. Its first order is due at once.
+    /// Creates a managed certificate; its first order is due at once.
     pub async fn create_managed_certificate(
         &self,
         call: &Call,
@@ -78,13 +78,14 @@ impl App {
         Ok(found)
     }
 
-    /// Changes the settings. Other hosts, another authority or kind of key are ordered at once, and the certificate is
-    /// kept until then; other labels count at once. Hosts and labels of a certificate that exists are held to the
-    /// project's policy.
+    /// Changes the settings. Other hosts, another authority or another kind of key make an order
+    /// due at once; until it is finished, the current certificate stays. Other labels take effect
+    /// at once. If a certificate exists, changes of hosts and labels must pass the project's
+    /// policy.
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::Frozen`] or [`Refusal::CertificateExchange`] by the policy.
+    /// [`Error`]; [`Refusal::Frozen`] or [`Refusal::CertificateExchange`] by the project's policy.
     pub async fn update_managed_certificate(
         &self,
         call: &Call,
@@ -123,7 +124,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Makes an order due at once, such as after a repair.
+    /// Makes the next order due at once, for example after a fault was fixed.
     pub async fn renew_managed_certificate(
         &self,
         call: &Call,
@@ -143,7 +144,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes a managed certificate. The certificate that it obtained is kept, and no longer renewed.
+    /// Deletes a managed certificate. The certificate that it obtained is kept, but no longer
+    /// renewed.
     pub async fn delete_managed_certificate(
         &self,
         call: &Call,
@@ -163,9 +165,10 @@ impl App {
             .await
     }
 
-    /// Notes the challenges that a node answers. Tokens that it was not handed are ignored: they may have ended.
+    /// Records challenges that a node is ready to answer. Unknown tokens are ignored: their
+    /// validation may have ended.
     ///
-    /// Not audited: a node does it for each validation.
+    /// Not audited, because it happens for each validation on every node.
     pub async fn confirm_challenges(
         &self,
         call: &Call,
@@ -187,7 +190,7 @@ impl App {
     }
 }
 
-/// Gives the certificate the name and the labels of its manager.
+/// Copies name and labels of a managed certificate to the certificate that it obtained.
 async fn rename_certificate(tx: &mut Transaction, value: &ManagedCertificate) -> Result<(), Error> {
     let Some(id) = value.certificate else {
         return Ok(());
@@ -206,7 +209,8 @@ async fn rename_certificate(tx: &mut Transaction, value: &ManagedCertificate) ->
     Ok(())
 }
 
-/// Refuses the name of a certificate that exists: the first order would end with a second one.
+/// Refuses the name of an existing certificate: the first order would store a second one with that
+/// name.
 async fn require_free_name(
     tx: &mut Transaction,
     project: ProjectId,

@@ -1,4 +1,4 @@
-//! Services.
+//! Commands on services.
 
 use crate::app::{App, taken, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
@@ -45,7 +45,7 @@ impl App {
         Ok(tx.services(project, filter, page).await?)
     }
 
-    /// The services that use each of these upstreams of a project; an unused one is left out.
+    /// Services that use each of these upstreams; upstreams without one are left out.
     pub async fn upstream_users(
         &self,
         call: &Call,
@@ -58,7 +58,7 @@ impl App {
         Ok(tx.services_of_upstreams(project, upstreams).await?)
     }
 
-    /// The services that use each of these certificates of a project; an unused one is left out.
+    /// Services that use each of these certificates; certificates without one are left out.
     pub async fn certificate_users(
         &self,
         call: &Call,
@@ -71,7 +71,7 @@ impl App {
         Ok(tx.services_of_certificates(project, certificates).await?)
     }
 
-    /// One service.
+    /// One service with its version.
     pub async fn service(
         &self,
         call: &Call,
@@ -84,7 +84,7 @@ impl App {
         Ok(found)
     }
 
-    /// Changes a service's settings.
+    /// Replaces a service's settings.
     pub async fn update_service(
         &self,
         call: &Call,
@@ -135,7 +135,7 @@ async fn find(
     Ok(found.ok_or(Refusal::NotFound)?)
 }
 
-/// Refuses references to objects of other projects.
+/// Refuses an upstream or a certificate of another project.
 async fn check_references(tx: &mut Transaction, service: &Service) -> Result<(), Error> {
     let own = |tenant: Tenant| tenant == service.tenant;
     let absent = "does not exist in the project";

@@ -1,4 +1,4 @@
-//! Upstreams.
+//! Commands on upstreams.
 
 use crate::app::{App, taken, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
@@ -44,7 +44,7 @@ impl App {
         Ok(tx.upstreams(project, filter, page).await?)
     }
 
-    /// Names of upstreams of a project, without unknown ones and other projects' ones.
+    /// Names of these upstreams; identifiers outside the project are left out.
     pub async fn upstream_names(
         &self,
         call: &Call,
@@ -63,7 +63,7 @@ impl App {
         Ok(names)
     }
 
-    /// One upstream.
+    /// One upstream with its version.
     pub async fn upstream(
         &self,
         call: &Call,
@@ -76,7 +76,7 @@ impl App {
         Ok(found)
     }
 
-    /// Changes an upstream's settings.
+    /// Replaces an upstream's settings.
     pub async fn update_upstream(
         &self,
         call: &Call,

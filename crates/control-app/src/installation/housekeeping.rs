@@ -1,4 +1,4 @@
-//! Housekeeping: deletion of ended values, in small pieces, by one replica at a time.
+//! Housekeeping: deletes ended values in small transactions, on one replica at a time.
 
 use crate::app::App;
 use crate::error::Error;
@@ -12,20 +12,20 @@ use uuid::Uuid;
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
 const CHUNK: i64 = 1_000;
 
-/// Time without a request after which a session has ended by any rule.
+/// Idle time after which a session has ended by every rule.
 const SESSION_MEMORY: SignedDuration = SignedDuration::from_hours(8 * 24);
-/// An archive without a stored bundle is abandoned after this time.
+/// Age at which an archive without a bundle counts as abandoned.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
-/// Archives that one round deletes.
+/// Maximum number of archives deleted in a round.
 const UPLOADS: i64 = 20;
 
-/// Rollouts that one round deletes: each may have rows of the whole fleet.
+/// Maximum number of rollouts deleted in a round: each may have a row per node of the fleet.
 const ROLLOUTS: usize = 10;
-/// Bundles that one round deletes.
+/// Maximum number of bundles deleted in a round.
 const BUNDLES: i64 = 100;
 
 impl App {
-    /// One round; `replica` identifies this process. Returns the number of deleted rows.
+    /// Runs one round; `replica` identifies this process. Returns the number of deleted rows.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Deletes ended values beyond their retention; one piece of each kind.
+    /// Deletes values whose retention has passed, a limited number of each kind.
     async fn clean_up_ended(&self, now: Timestamp) -> Result<u64, Error> {
         let Retention {
             rollouts,
@@ -101,7 +101,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Measures the stored data; call it every few minutes, because it reads whole indexes.
+    /// Updates the gauges of stored data. Call it every few minutes: it scans whole indexes.
     ///
     /// # Errors
     ///
@@ -119,13 +119,12 @@ impl App {
         Ok(())
     }
 
-    /// Deletes archives in the object store without a bundle in the database, left by a crash
-    /// between the two writes. Returns the number of deleted archives.
+    /// Deletes archives without a bundle in the database, which a crash between the two writes
+    /// leaves. Returns their number.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] or [`Error::Object`] if one of the stores does not answer; the next round
-    /// continues.
+    /// [`Error::Store`] or [`Error::Object`] if a store does not answer; the next round continues.
     pub async fn sweep_archives(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
         if self.is_clock_wrong() {
             return Ok(0);
@@ -134,12 +133,12 @@ impl App {
         if !tx.acquire_lease("archives", replica, now, LEASE).await? {
             return Ok(0);
         }
-        // Excludes concurrent archives.
+        // Excludes concurrent uploads.
         tx.lock_audit().await?;
         let abandoned = tx.abandon_uploads(now - UPLOAD_GRACE, UPLOADS).await?;
         tx.commit().await?;
         for upload in &abandoned {
-            // No transaction is open while the object store is accessed.
+            // No transaction is open during calls to the object store.
             if upload.is_orphan {
                 self.objects.delete(&upload.object).await?;
                 counter!(metric::ARCHIVES_SWEPT).increment(1);

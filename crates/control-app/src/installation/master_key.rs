@@ -1,4 +1,4 @@
-//! The keys that seal secrets, and the change to a new one.
+//! Rotation of the master keys, which seal all secrets.
 
 use crate::account::second_factor::totp_place;
 use crate::app::App;
@@ -7,17 +7,17 @@ use control_auth::Sealer;
 use control_store::{StoreError, StoredSecret, Transaction};
 use std::collections::BTreeSet;
 
-/// Secrets of one transaction.
+/// Maximum number of secrets per transaction.
 const CHUNK: i64 = 100;
 
 impl App {
-    /// Seals and opens by other keys from now on.
+    /// Replaces the master keys in memory.
     pub fn replace_master_keys(&self, sealer: Sealer) {
         self.sealer.replace(sealer);
     }
 
-    /// Reseals a chunk of secrets with the current key and returns their number, 0 once all are
-    /// done. Each call commits: a crash before the next one loses no work.
+    /// Reseals a chunk of secrets with the current master key; returns their number, 0 when all are
+    /// done. Commits in each call, so that a crash loses no work.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ impl App {
                 .sealer
                 .seal(&place, self.environment.random(), &bytes)?;
             match tx.reseal_secret(*id, &sealed).await {
-                // It was deleted concurrently.
+                // Deleted concurrently.
                 Err(StoreError::Stale) => {}
                 done => done?,
             }
@@ -51,7 +51,7 @@ impl App {
             let nonce = self.environment.random();
             let sealed = self.sealer.seal(&place, nonce, &bytes)?;
             match tx.reseal_totp(*user, before, &sealed).await {
-                // It was removed concurrently.
+                // Removed concurrently.
                 Err(StoreError::Stale) => {}
                 done => done?,
             }
@@ -59,7 +59,7 @@ impl App {
         Ok(secrets.len())
     }
 
-    /// The names of the keys that some secret was sealed with.
+    /// Names of the master keys that at least one secret is sealed with.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The first start: a one-time link instead of a default password.
+//! Set-up of a new installation by a one-time link, so that there is no default password.
 
 use crate::account::session::NewSession;
 use crate::app::audit_event::AuditEvent;
@@ -21,13 +21,13 @@ use uuid::Uuid;
 /// Input of the set-up, and of `controld admin create`.
 #[derive(Clone, Debug)]
 pub struct NewInstallation {
-    /// The organization's name; one that exists is joined on the command line.
+    /// Name of the organization; `controld admin create` joins an existing one of this name.
     pub org_name: String,
-    /// The first project's name, if one is to be created.
+    /// Name of the first project; `None` creates none.
     pub project_name: Option<String>,
     /// The first administrator, with a password.
     pub admin: NewUser,
-    /// The name of a first API key with full access, if one is to be created.
+    /// Name of a first API key with full access; `None` creates none.
     pub api_key_name: Option<String>,
 }
 
@@ -42,12 +42,12 @@ pub struct Installation {
     pub user: User,
     /// A session of the administrator.
     pub session: NewSession,
-    /// The first API key.
+    /// The first API key with its secret; `None` if none was requested.
     pub api_key: Option<(ApiKey, Secret)>,
 }
 
 impl App {
-    /// Returns true while there is no user: sign-in needs a set-up link first.
+    /// Returns true while the installation has no user: a set-up link is required.
     ///
     /// # Errors
     ///
@@ -57,14 +57,16 @@ impl App {
         Ok(tx.has_no_users().await?)
     }
 
-    /// The secret of a new set-up link, which replaces earlier ones; `None` once there is a user.
+    /// Creates a set-up link, replacing earlier ones; returns its secret, or `None` once there is a
+    /// user.
     ///
     /// # Errors
     ///
     /// [`Error::Store`] if the database does not answer.
     pub async fn bootstrap(&self, now: Timestamp) -> Result<Option<Secret>, Error> {
         let mut tx = self.store.begin().await?;
-        // A user created on another replica is either visible here, or ends this link.
+        // The lock orders this with a user's creation on another replica: either the user is
+        // visible here, or its creation ends this link.
         tx.lock_audit().await?;
         if !tx.has_no_users().await? {
             return Ok(None);
@@ -85,13 +87,14 @@ impl App {
         Ok(Some(secret))
     }
 
-    /// Creates the first organization and its administrator, by the set-up link.
+    /// Creates the first organization and its administrator; requires the set-up link.
     pub async fn set_up(&self, call: &Call, new: &NewInstallation) -> Result<Installation, Error> {
         call.actor.holds(Access::SetUp)?;
         new.admin.check(&new.org_name)?;
         let hash = self.hash_password(&new.admin.password).await?;
         let mut tx = self.store.begin().await?;
-        // A concurrently created user is either visible here, or created after this.
+        // The lock orders this with another creation of a user, which is either visible here or
+        // later.
         tx.lock_audit().await?;
         if !tx.has_no_users().await? {
             return Err(Error::Unauthenticated);
@@ -106,11 +109,11 @@ impl App {
         self.install(tx, call, new, org, user).await
     }
 
-    /// The name of the only organization; `None` if there is none.
+    /// Name of the installation's only organization; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] if there are several.
+    /// [`Refusal::Invalid`] if there are several organizations.
     pub async fn only_org_name(&self) -> Result<Option<String>, Error> {
         let names = self.store.read().await?.first_org_names(2).await?;
         let mut names = names.into_iter();
@@ -133,7 +136,7 @@ impl App {
         new.admin.check(&new.org_name)?;
         let hash = self.hash_password(&new.admin.password).await?;
         let mut tx = self.store.begin().await?;
-        // A set-up link of another replica is either ended here, or not made.
+        // Either this ends another replica's set-up link, or that replica sees the new user.
         tx.lock_audit().await?;
         let name = Name::parse("org_name", &new.org_name)?;
         let org = match tx.org_by_name(&name).await? {
@@ -197,7 +200,7 @@ impl App {
         })
     }
 
-    /// An entry for each value created with the administrator.
+    /// Writes an audit entry for each value created with the administrator.
     async fn record_installation(
         &self,
         tx: &mut Transaction,

@@ -1,4 +1,4 @@
-//! The state of the installation, for its administrator.
+//! Status of the installation, for its administrator.
 
 use crate::app::App;
 use crate::call::Call;
@@ -7,31 +7,31 @@ use control_domain::Access;
 use control_store::Lease;
 use jiff::SignedDuration;
 
-/// The state of the installation, as seen by the replica of the request.
+/// Status of the installation, as seen by the replica that answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstallationStatus {
-    /// The version of this replica.
+    /// Release of this replica.
     pub version: &'static str,
     /// `sqlite` or `postgresql`.
     pub database: &'static str,
-    /// The number of the newest migration.
+    /// Number of the newest applied migration.
     pub schema: i64,
-    /// Bytes of the database, free pages included.
+    /// Size of the database, including free pages.
     pub database_bytes: i64,
-    /// Bytes of the archives of all bundles.
+    /// Total size of the bundles' archives.
     pub archive_bytes: i64,
-    /// True if the last writes of this replica succeeded.
+    /// False if a write of this replica has failed within the last 5 seconds.
     pub is_writable: bool,
-    /// True if this replica's clock is near enough to the database's.
+    /// False if this replica's clock differs too much from the database's to serve.
     pub is_clock_right: bool,
     /// The database's clock minus this replica's; `None` on SQLite, which has no separate clock.
     pub clock_offset: Option<SignedDuration>,
-    /// Background work, by name; a lease that has ended belongs to no replica.
+    /// Leases of background jobs, by name; an ended lease belongs to no replica.
     pub leases: Vec<Lease>,
 }
 
 impl App {
-    /// The state of the installation.
+    /// Reads the status of the installation.
     ///
     /// # Errors
     ///

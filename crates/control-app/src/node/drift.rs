@@ -1,4 +1,4 @@
-//! Drift: detection, listing, resolution.
+//! Drift of nodes from their orders: detection, listing, resolution.
 
 use crate::app::audit_event::AuditEvent;
 use crate::app::{App, tenant};
@@ -17,7 +17,7 @@ use metrics::counter;
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// Drifts of one transaction.
+/// Maximum number of drifts per transaction.
 const CHUNK: i64 = 100;
 
 /// An operator's remedy for a drift.
@@ -30,7 +30,7 @@ pub enum DriftRemedy {
 }
 
 impl App {
-    /// The drifts of a project, perhaps only those in one state.
+    /// The drifts of a project, optionally in one state only.
     pub async fn drifts(
         &self,
         call: &Call,
@@ -44,7 +44,7 @@ impl App {
         Ok(tx.drifts(project, filter, page).await?)
     }
 
-    /// One drift.
+    /// One drift with its version.
     pub async fn drift(
         &self,
         call: &Call,
@@ -56,7 +56,7 @@ impl App {
         Ok(found)
     }
 
-    /// Ends a drift with a new order to its node.
+    /// Resolves a drift by a new order for its node.
     pub async fn resolve_drift(
         &self,
         call: &Call,
@@ -77,7 +77,7 @@ impl App {
         }
         let target = order_target(&mut tx, &call.actor, &value, remedy).await?;
         if let Some((bundle, approval)) = approval {
-            // The node may report another bundle by now.
+            // The node may have reported another bundle since the decision.
             if bundle != target.bundle {
                 return Err(StoreError::Stale.into());
             }
@@ -94,7 +94,8 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Judges an order of the node's current bundle; `None` for a repeated order.
+    /// Decides whether accepting the node's current bundle needs approval; `None` for
+    /// [`DriftRemedy::Reorder`].
     async fn judge_remedy(
         &self,
         call: &Call,
@@ -158,7 +159,7 @@ impl App {
             let drift = value.follow(&Actor::System, by_rollout, now)?;
             match tx.update_drift(&drift, version).await {
                 Ok(_) => changes.push("drift.resolved", &drift),
-                // An operator was faster.
+                // An operator resolved it first.
                 Err(StoreError::Stale) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -210,7 +211,7 @@ impl App {
     }
 }
 
-/// Entries of the audit log.
+/// Audit entries to write: action, tenant and drift.
 #[derive(Debug, Default)]
 struct Changes(Vec<(&'static str, Tenant, Uuid)>);
 
@@ -220,8 +221,8 @@ impl Changes {
     }
 }
 
-/// The order that ends a drift. A compromised node may report any bundle, so only a bundle ordered
-/// for it before can be accepted.
+/// The order that resolves a drift. Only a bundle that was ordered for the node before can be
+/// accepted, because a compromised node may report any bundle.
 async fn order_target(
     tx: &mut Transaction,
     actor: &Actor,

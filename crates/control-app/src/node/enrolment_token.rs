@@ -1,4 +1,4 @@
-//! Enrolment tokens.
+//! Enrolment tokens, by which nodes register.
 
 use crate::app::{App, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
@@ -27,7 +27,7 @@ impl App {
         let token = EnrolmentToken::create(&call.actor, tenant, id, new, call.now)?;
         let none = Labels::default();
         require_labels(&mut tx, &call.actor, tenant, &none, &token.labels).await?;
-        // Serializes writers, so that two cannot take the same name.
+        // Serializes writers, so that two tokens cannot take the same name.
         tx.lock_audit().await?;
         check_name(&mut tx, &token, call.now).await?;
         let secret = self.new_secret();
@@ -52,7 +52,7 @@ impl App {
         Ok(tx.enrolment_tokens(project, filter, page).await?)
     }
 
-    /// Revokes a token; it admits no node from then on.
+    /// Revokes a token: no further node can register with it.
     pub async fn revoke_enrolment_token(
         &self,
         call: &Call,
@@ -98,7 +98,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes a token; it admits no node from then on.
+    /// Deletes a token: no further node can register with it.
     pub async fn delete_enrolment_token(
         &self,
         call: &Call,
@@ -119,7 +119,7 @@ impl App {
     }
 }
 
-/// Refuses a name that another token of the project has, until that one ends.
+/// Refuses the name of another token of the project that has not ended.
 async fn check_name(
     tx: &mut Transaction,
     token: &EnrolmentToken,

@@ -1,4 +1,4 @@
-//! Orders: the bundle assigned to each node.
+//! Orders: the bundle that each node must run.
 
 use crate::app::App;
 use crate::call::Call;
@@ -11,29 +11,30 @@ use jiff::Timestamp;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Maximum number of announced orders; above it every long poll reads the database.
+/// Maximum number of orders announced to single nodes at once; above it every long poll reads the
+/// database.
 const MAX_ANNOUNCED: i64 = 4_096;
 
-/// Minimum number of a node's heartbeats between the end of a trial and its confirmation.
+/// Heartbeats of a node, at least, between the end of its trial and its confirmation.
 const CONFIRMING_HEARTBEATS: u64 = 3;
 
-/// A bundle to be run by nodes.
+/// A bundle that nodes are ordered to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderTarget {
-    /// The organization of the bundle and of the nodes.
+    /// Organization of the bundle and the nodes.
     pub org: OrgId,
-    /// Bundle that the order is for.
+    /// Bundle to run.
     pub bundle: BundleId,
-    /// SHA-256 of its archive, Base64-URL.
+    /// SHA-256 of the bundle's archive, Base64-URL.
     pub digest: String,
-    /// The rollout that orders it.
+    /// Rollout that places the order; `None` for a direct assignment.
     pub rollout: Option<RolloutId>,
 }
 
 impl App {
-    /// Orders `nodes` to run a bundle, in the caller's transaction; the caller has checked the
-    /// permission and the nodes' organization. After the commit [`App::announce_orders`] wakes them
-    /// at once; without it they notice within a second.
+    /// Orders `nodes` to run a bundle, in the caller's transaction. The caller has checked the
+    /// permission and the nodes' organization. [`App::announce_orders`] after the commit wakes the
+    /// nodes at once; without it they notice within a second.
     pub async fn write_orders(
         &self,
         tx: &mut Transaction,
@@ -56,9 +57,8 @@ impl App {
         self.write_each(tx, *org, *rollout, wanted, now).await
     }
 
-    /// Orders each node to run its own bundle, like [`App::write_orders`] for one bundle. Rows are
-    /// locked in the order of node identifiers, as by heartbeats, so that transactions never
-    /// deadlock.
+    /// Like [`App::write_orders`], with a bundle for each node. Locks rows in the order of node
+    /// identifiers, as heartbeats do, so that transactions never deadlock.
     pub(crate) async fn write_each(
         &self,
         tx: &mut Transaction,
@@ -71,8 +71,8 @@ impl App {
             return Ok(Vec::new());
         }
         wanted.sort_by_key(|wanted| wanted.node);
-        // Taken before any counter is read, so that the second of two transactions sees the writes
-        // of the first.
+        // The lock comes before any counter is read: the second of two transactions sees the
+        // first's writes.
         let seq = tx.lock_audit().await?;
         let (key, pair) = self.signer(tx, org).await?;
         let mut orders = Vec::with_capacity(wanted.len());
@@ -102,12 +102,13 @@ impl App {
         self.orders.wake(nodes);
     }
 
-    /// Long polls that wait at this replica.
+    /// Number of long polls that wait at this replica.
     pub fn long_polls(&self) -> usize {
         self.orders.waiting()
     }
 
-    /// The order of a node. Waits, up to `wait`, while its tag is in `known`.
+    /// The desired state of a node. While its tag is in `known`, waits for a newer one, up to
+    /// `wait`.
     pub async fn desired(
         &self,
         call: &Call,
@@ -133,7 +134,7 @@ impl App {
         timeout(wait, newer).await.unwrap_or(Ok(found))
     }
 
-    /// An order signed by a deactivated key is signed again when its node requests it.
+    /// Reads the desired state. Signs the order again if its key was deactivated.
     async fn desired_state(&self, tenant: Tenant, id: NodeId) -> Result<DesiredState, Error> {
         let Tenant { org, project } = tenant;
         let project = project.ok_or(Refusal::NotFound)?;
@@ -173,7 +174,7 @@ impl App {
         })
     }
 
-    /// A trial of a batch that may take `secs` to pass.
+    /// Trial for a node of a batch that may take `secs` to pass.
     fn trial(&self, secs: u64) -> Trial {
         let interval = u64::from(self.heartbeat_interval.secs());
         Trial {
@@ -181,7 +182,7 @@ impl App {
         }
     }
 
-    /// Wakes the long polls of nodes with orders that this replica has not announced.
+    /// Wakes the long polls of nodes with orders that this replica has not announced yet.
     pub(crate) async fn announce_newer_orders(
         &self,
         tx: &mut Transaction,
@@ -205,8 +206,8 @@ impl App {
     }
 }
 
-/// The `ETag` of a desired state, without quotes: the order's counter, the key that signed, the
-/// certificates' number, and a digest of the challenges if there are any.
+/// `ETag` of a desired state, without quotes: the order's counter, its signing key, the number of
+/// certificate renewals, and a digest of the challenges if there are any.
 pub fn desired_tag(state: &DesiredState) -> String {
     match &state.order {
         Some(order) => {

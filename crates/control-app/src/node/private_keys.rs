@@ -1,5 +1,5 @@
-//! Permission for private keys of certificates: enabling a node to fetch one requires more than the
-//! permission for nodes or bundles.
+//! Permission for private keys of certificates: a change by which a node could fetch one needs more
+//! than the permission for nodes or bundles.
 
 use crate::app::App;
 use crate::call::Call;
@@ -9,10 +9,12 @@ use control_store::Transaction;
 use control_wire::{BundleId, CertificateId, NodeId, ProjectId, RolloutId};
 use jiff::SignedDuration;
 
-/// Minimum time between two audit entries of the same refusal by one replica, so that no node fills the audit log.
+/// Minimum time between two audit entries of the same refusal per replica, so that a node cannot
+/// fill the audit log.
 const NOTE_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 
-/// Refuses labels that newly admit a certificate, without the permission for private keys.
+/// Refuses labels that newly admit the node to a certificate, unless the actor has the permission
+/// for private keys.
 pub(crate) async fn require_labels(
     tx: &mut Transaction,
     actor: &Actor,
@@ -29,8 +31,8 @@ pub(crate) async fn require_labels(
     Ok(())
 }
 
-/// Refuses a new credential of a node with certificates, without the permission for private keys:
-/// the credential reads them.
+/// Refuses a new credential for a node with certificates, unless the actor has the permission for
+/// private keys: the credential can fetch them.
 pub(crate) async fn require_credential(
     tx: &mut Transaction,
     actor: &Actor,
@@ -42,7 +44,8 @@ pub(crate) async fn require_credential(
     Ok(())
 }
 
-/// Refuses nodes without the labels that the certificates of a bundle need, and a bundle with a deleted certificate.
+/// Refuses nodes that lack labels for the bundle's certificates, and a bundle with a deleted
+/// certificate.
 pub(crate) async fn require_holders(
     tx: &mut Transaction,
     bundle: BundleId,
@@ -59,8 +62,8 @@ pub(crate) async fn require_holders(
     Ok(())
 }
 
-/// Refuses a rollout to nodes without the labels that the certificates of its bundle need, and one of a bundle with a
-/// deleted certificate.
+/// Refuses a rollout to nodes that lack labels for the bundle's certificates, and a rollout of a
+/// bundle with a deleted certificate.
 pub(crate) async fn require_chosen_holders(
     tx: &mut Transaction,
     rollout: RolloutId,
@@ -81,7 +84,7 @@ pub(crate) async fn require_chosen_holders(
     Ok(())
 }
 
-/// Refused here, because every node would reject the bundle.
+/// Refusal of a bundle that every node would reject.
 fn deleted_certificate() -> Refusal {
     Refusal::invalid("bundle", "names a certificate that was deleted")
 }

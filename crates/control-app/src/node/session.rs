@@ -1,4 +1,4 @@
-//! Requests of nodes: tokens, heartbeats, events.
+//! Requests of nodes: token exchange, heartbeats, events.
 
 use crate::app::App;
 use crate::app::write_queue::HeartbeatWrite;
@@ -15,20 +15,21 @@ use control_wire::{
 use jiff::Timestamp;
 use metrics::counter;
 
-/// Routes with counters that are checked and compressed in less than a millisecond.
+/// Maximum number of routes with counters in a heartbeat that is packed on a serving thread, which
+/// takes less than a millisecond.
 const MAX_SMALL_ROUTES: usize = 32;
 
 impl App {
-    /// Exchanges the node's key for a token of 12 hours.
+    /// Issues a token of 12 hours for the node's key.
     ///
-    /// Not audited: it changes nothing, and every node does it twice a day.
+    /// Not audited: nothing changes, and every node does it twice a day.
     pub async fn issue_token(&self, call: &Call, id: NodeId) -> Result<TokenResponse, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNodeKey, id)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
         let mut tx = self.store.read().await?;
         let since = tx.tokens_since(id).await?.ok_or(Refusal::NotFound)?;
         if call.now < since {
-            // The key was replaced after the request arrived.
+            // The key was replaced while the request was processed.
             return Err(Error::Unauthenticated);
         }
         let (key, pair) = self.signer(&mut tx, tenant.org).await?;
@@ -47,7 +48,8 @@ impl App {
         })
     }
 
-    /// Records a heartbeat. Not audited: it is not a change, and there are many.
+    /// Records a heartbeat. Not audited: heartbeats are frequent and change nothing that users
+    /// control.
     pub async fn heartbeat(
         &self,
         call: &Call,
@@ -93,7 +95,7 @@ impl App {
         })
     }
 
-    /// Checks and packs a heartbeat, a large one outside the serving threads.
+    /// Checks and packs a heartbeat; a large one on a thread for blocking work.
     async fn pack(
         &self,
         org: OrgId,
@@ -124,7 +126,7 @@ impl App {
         let tenant = Node::own(&call.actor, Access::OwnNode, id)?;
         check_events(request)?;
         let random: [u8; 10] = self.random_id();
-        // Identifiers of one batch sort as its events do.
+        // Identifiers of a batch sort in the order of its events.
         let events = (0_u8..).zip(&request.events).map(|(index, event)| {
             let mut bytes = random;
             let [high, low, ..] = &mut bytes;
@@ -140,7 +142,7 @@ impl App {
     }
 }
 
-/// The time at which all tokens of `node` end when its key is replaced at once.
+/// Time before which issued tokens of `node` are void, when its key is replaced at once.
 pub(crate) async fn end_of_tokens(
     tx: &mut Transaction,
     call: &Call,
@@ -153,8 +155,8 @@ pub(crate) async fn end_of_tokens(
     ))
 }
 
-/// A time at or after `now` with a [`first_second`] later than every issued token's. Tokens issued
-/// since a replacement at `before` may be dated into the following second.
+/// A time, at or after `now`, with a [`first_second`] after every issued token's. Tokens issued
+/// after an earlier replacement at `before` may carry the following second.
 fn after_tokens(before: Timestamp, now: Timestamp) -> Timestamp {
     let latest = now.as_second().max(first_second(before));
     if latest < first_second(now) {
@@ -163,8 +165,8 @@ fn after_tokens(before: Timestamp, now: Timestamp) -> Timestamp {
     Timestamp::from_second(latest.saturating_add(1)).unwrap_or(now)
 }
 
-/// The first whole second, since 1970, that is not before `since`. Tokens have whole seconds: one
-/// issued in the second of a key's replacement may be by either key.
+/// The first whole second since 1970 that is not before `since`. Token times are whole seconds, so
+/// a token from the second of a replacement may belong to either key.
 pub(crate) fn first_second(since: Timestamp) -> i64 {
     since.as_second() + i64::from(since.subsec_nanosecond() > 0)
 }

@@ -1,4 +1,5 @@
-//! Requests, 5xx and latency of a project's nodes over an hour, a day or a week, compared with the week before.
+//! Requests, 5xx responses and latency of a project's nodes over a period, compared with a week
+//! before.
 
 pub(crate) mod summary;
 
@@ -16,55 +17,57 @@ use control_wire::{NodeId, ProjectId};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Nodes that are listed: those with the most requests.
+/// Maximum number of listed nodes: those with the most requests.
 const MAX_NODES: usize = 50;
-/// Routes with counters that are compared in less than a millisecond.
+/// Maximum number of routes compared on a serving thread, which takes less than a millisecond.
 const MAX_SMALL_ROUTES: usize = 32;
-/// Steps that one round of housekeeping deletes, of each length.
+/// Maximum number of steps of each length deleted in a round of housekeeping.
 const PURGED_STEPS: i64 = 1_000;
 
 /// The traffic of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectTraffic {
-    /// The steps that are counted.
+    /// Period, divided into steps of equal length.
     pub window: TrafficWindow,
-    /// All requests.
+    /// Requests of all nodes.
     pub total: TrafficFigures,
-    /// Every step of the window, in order.
+    /// All steps of the window, oldest first.
     pub steps: Vec<TrafficPoint>,
-    /// By route, most requests first; the empty name has all routes that are not counted apart.
+    /// By route, most requests first. The empty name stands for all routes without counters of
+    /// their own.
     pub routes: Vec<NamedTraffic>,
     /// By node, most requests first, at most 50.
     pub nodes: Vec<NodeTraffic>,
-    /// By value of the label that was named, most requests first, at most 1 000. Nodes without it are left out.
+    /// By value of the requested label, most requests first, at most 1 000. Nodes without the label
+    /// are left out.
     pub groups: Vec<NamedTraffic>,
 }
 
-/// The traffic of a project without its parts.
+/// Traffic of a project as a whole, without routes and nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrafficTotals {
-    /// The steps that are counted.
+    /// Period, divided into steps of equal length.
     pub window: TrafficWindow,
-    /// All requests.
+    /// Requests of all nodes.
     pub total: TrafficFigures,
-    /// Every step of the window, in order.
+    /// All steps of the window, oldest first.
     pub steps: Vec<TrafficPoint>,
 }
 
-/// Requests of a node.
+/// Requests of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTraffic {
     /// Identifier of the node.
     pub id: NodeId,
-    /// Name of the node now.
+    /// Current name of the node.
     pub name: String,
     /// Requests of the node in the period.
     pub figures: TrafficFigures,
 }
 
 impl App {
-    /// Counts the requests that a node reported, from the counters that its heartbeat replaced. The heartbeat is written:
-    /// an error must not make the node repeat it.
+    /// Counts a node's requests since its previous heartbeat. The heartbeat is already written, so
+    /// an error is only logged: the node must not repeat the heartbeat.
     pub(crate) async fn count_requests(
         &self,
         tenant: Tenant,
@@ -91,16 +94,16 @@ impl App {
         }
     }
 
-    /// Writes the steps of traffic that are over; to be called by every replica, several times a minute.
+    /// Writes the finished steps of traffic; every replica calls it several times a minute.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the database does not take them; the next call tries again.
+    /// [`Error::Store`] if the database fails; the next call retries.
     pub async fn write_traffic(&self, now: Timestamp) -> Result<(), Error> {
         Ok(self.writes.traffic.write(&self.store, now).await?)
     }
 
-    /// Deletes steps past their time. Returns the number of deleted rows.
+    /// Deletes steps beyond their retention; returns the number of deleted rows.
     pub(crate) async fn purge_traffic(&self, now: Timestamp) -> Result<u64, Error> {
         let mut tx = self.store.begin().await?;
         let mut deleted = 0;
@@ -113,7 +116,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// The traffic of all nodes of a project together. It reads a row for each step, and nothing for each node.
+    /// Traffic of a project as a whole. Reads one row per step, however many nodes there are.
     pub async fn traffic_totals(
         &self,
         call: &Call,
@@ -131,7 +134,7 @@ impl App {
             steps: tx.project_traffic_totals(project, window).await?,
             earlier_steps: tx.project_traffic_totals(project, earlier).await?,
         };
-        // No connection is held meanwhile.
+        // Holds no connection while the rows are parsed.
         drop(tx);
         let parsed = self.parsers.run(tenant.org.0, move || periods.totals());
         let (total, steps) = parsed.await??;
@@ -142,7 +145,7 @@ impl App {
         })
     }
 
-    /// The requests of these nodes of a project in a period; a node without a report in it is left out.
+    /// Requests of these nodes in a period; a node without a report in it is left out.
     pub async fn node_requests(
         &self,
         call: &Call,
@@ -161,7 +164,7 @@ impl App {
             earlier_steps: Vec::new(),
             values: BTreeMap::new(),
         };
-        // No connection is held meanwhile.
+        // Holds no connection while the rows are parsed.
         drop(tx);
         let parsed = self.parsers.run(tenant.org.0, move || periods.summary());
         let summary = parsed.await??;
@@ -170,7 +173,7 @@ impl App {
         Ok(found.map(|(id, figures)| (id, figures.counted)).collect())
     }
 
-    /// The traffic of a project's nodes, from their heartbeats; with a label, by its values too.
+    /// Traffic of a project by route and node, and by the values of a label if one is given.
     pub async fn project_traffic(
         &self,
         call: &Call,
@@ -193,7 +196,7 @@ impl App {
                 None => BTreeMap::new(),
             },
         };
-        // No connection is held meanwhile.
+        // Holds no connection while the rows are parsed.
         drop(tx);
         let Summary {
             total,
@@ -208,7 +211,7 @@ impl App {
         let mut tx = self.store.read().await?;
         let mut nodes = Vec::new();
         for (id, figures) in counted {
-            // Nodes that were deleted since have no name.
+            // Nodes that were deleted since have no name, and are left out.
             if let Some(name) = tx.node_name(project, id).await? {
                 nodes.push(NodeTraffic { id, name, figures });
             }

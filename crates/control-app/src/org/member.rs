@@ -22,7 +22,7 @@ impl App {
         Ok(self.store.read().await?.members(org, filter, page).await?)
     }
 
-    /// One member.
+    /// One member with its version.
     pub async fn member(
         &self,
         call: &Call,
@@ -33,8 +33,8 @@ impl App {
         find(&mut self.store.read().await?, org, user).await
     }
 
-    /// Changes a member's role, effective at once for its sessions and API keys. Invitations and
-    /// enrolment tokens that the role does not permit end.
+    /// Changes a member's role, effective at once for sessions and API keys. The member's
+    /// invitations and enrolment tokens that the new role does not permit end.
     pub async fn change_role(
         &self,
         call: &Call,
@@ -64,8 +64,9 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Removes a member; the user remains, with other memberships. API keys, invitations and
-    /// enrolment tokens that the member created here end. The identity provider does not make it a member again.
+    /// Removes a member; the user keeps other memberships. API keys, invitations and enrolment
+    /// tokens that the member created in this organization end. The identity provider cannot add
+    /// the user again.
     pub async fn remove_member(&self, call: &Call, org: OrgId, user: UserId) -> Result<(), Error> {
         call.actor.require(Access::CONTROL, Tenant::org(org))?;
         let mut tx = self.store.begin().await?;
@@ -82,7 +83,8 @@ impl App {
             .await
     }
 
-    /// Ends credentials that the user created and may no longer create, each with an audit entry.
+    /// Ends credentials that the user created and may no longer create; writes an audit entry for
+    /// each.
     pub(crate) async fn end_credentials(
         &self,
         tx: &mut Transaction,
@@ -95,7 +97,7 @@ impl App {
         self.record_ended(tx, call, ended).await
     }
 
-    /// An entry of the audit log for each credential that ended.
+    /// Writes an audit entry for each ended credential.
     pub(crate) async fn record_ended(
         &self,
         tx: &mut Transaction,

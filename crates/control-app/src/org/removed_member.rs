@@ -1,4 +1,4 @@
-//! Members that an administrator removed. An identity provider does not make them members again.
+//! Members removed by an administrator: an identity provider cannot add them again.
 
 use crate::app::App;
 use crate::app::audit_event::AuditEvent;
@@ -13,7 +13,7 @@ use serde_json::json;
 const READMITTED: &str = "member.readmitted";
 
 impl App {
-    /// The users that administrators removed from the organization, and did not admit again.
+    /// Users that administrators removed from the organization and have not readmitted.
     pub async fn removed_members(
         &self,
         call: &Call,
@@ -26,11 +26,11 @@ impl App {
         Ok(tx.removed_members(org, filter, page).await?)
     }
 
-    /// Lets the organization's identity provider make a removed user a member again.
+    /// Permits the organization's identity provider to add a removed user again.
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::NotFound`] for a user that is not among the removed ones.
+    /// [`Error`]; [`Refusal::NotFound`] if the user is not a removed member.
     pub async fn readmit_member(&self, call: &Call, org: OrgId, user: UserId) -> Result<(), Error> {
         let tenant = Tenant::org(org);
         call.actor.require(Access::CONTROL, tenant)?;
@@ -42,7 +42,7 @@ impl App {
         self.commit(tx, call, READMITTED, tenant, user.0).await
     }
 
-    /// Readmits the user with the address of an invitation.
+    /// Readmits the removed member with the address of an invitation, if there is one.
     pub(crate) async fn readmit_invited(
         &self,
         tx: &mut Transaction,

@@ -1,7 +1,7 @@
-//! Delivery of projects' events to webhooks: queued from the audit log, sent, and retried.
+//! Webhook deliveries: events are queued from the audit log, sent, and retried.
 //!
-//! The audit log is the outbox: an event is queued in the transaction that moves the cursor over
-//! its entry, so that it is queued exactly once, also across crashes.
+//! The audit log serves as outbox: the transaction that moves the cursor past an entry also queues
+//! its event, so each event is queued exactly once, even across crashes.
 
 use crate::app::App;
 use crate::error::Error;
@@ -18,26 +18,27 @@ use metrics::counter;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-/// Events that wait for one receiver; further ones are dropped.
+/// Maximum number of queued events per webhook; further ones are dropped.
 pub(crate) const MAX_PENDING: i64 = 1_000;
 pub(crate) const TEST_EVENT: &str = "webhook.test";
-/// Deliveries that ended and are kept for each webhook.
+/// Number of ended deliveries kept per webhook.
 const KEPT: i64 = 100;
-/// Entries of the audit log of one round.
+/// Maximum number of audit entries per round.
 const ACTIONS: i64 = 500;
-/// Maximum number of webhooks in one round, separately for due ones per organization and for events
-/// of silent nodes.
+/// Maximum number of webhooks per round: of due ones, and of those that receive events of silent
+/// nodes.
 const CHUNK: i64 = 500;
-/// Nodes that one event names.
+/// Maximum number of nodes named by one event.
 const NAMED_NODES: i64 = 50;
-/// Deliveries of one webhook in a row.
+/// Maximum number of consecutive deliveries to one webhook.
 const IN_A_ROW: usize = 50;
-/// Time for deliveries in a row, without the last one: a slow receiver leaves its place to another.
+/// Time after which no further consecutive delivery starts, so that a slow receiver yields its
+/// slot.
 const ROW_TIME: SignedDuration = SignedDuration::from_secs(2);
 
 impl App {
-    /// Queues new events for the webhooks that receive them. `silence` includes events of silent
-    /// nodes; a control plane that has just started cannot determine them.
+    /// Queues new events for the webhooks that subscribe to them. With `silence`, also events of
+    /// silent nodes, which a control plane that has just started cannot detect.
     ///
     /// # Errors
     ///
@@ -68,7 +69,7 @@ impl App {
             return Ok(());
         }
         match self.store_events(silent, now).await {
-            // Another replica was faster.
+            // Another replica queued the events first.
             Err(Error::Store(StoreError::Stale)) => Ok(()),
             result => result,
         }
@@ -128,7 +129,7 @@ impl App {
         Ok(())
     }
 
-    /// Puts an event into the queue of one webhook, unless the queue is full.
+    /// Queues an event for one webhook; drops it if the queue is full.
     async fn queue(
         &self,
         tx: &mut Transaction,
@@ -151,7 +152,7 @@ impl App {
         Ok(tx.insert_delivery(&delivery).await?)
     }
 
-    /// The address of the page about the event, if browsers have an address for this installation.
+    /// Adds the URL of the page about the event, if the installation has a public URL.
     fn add_page(&self, details: &mut Value, project: ProjectId) {
         let Some(site) = &self.sso_site.public_url else {
             return;
@@ -168,7 +169,8 @@ impl App {
         }
     }
 
-    /// The nodes that have become silent since the last round, for a webhook that receives them.
+    /// Event for the nodes that became silent since the webhook's last event; `None` if there are
+    /// none.
     async fn silent_nodes(
         &self,
         tx: &mut Transaction,
@@ -188,7 +190,7 @@ impl App {
         Ok(Some((webhook, details)))
     }
 
-    /// Webhooks with deliveries that are due, some of each organization.
+    /// Webhooks with a delivery that is due, some of each organization.
     ///
     /// # Errors
     ///
@@ -197,12 +199,12 @@ impl App {
         Ok(self.store.read().await?.due_webhooks(now, CHUNK).await?)
     }
 
-    /// Sends the due deliveries of a webhook in order, until one fails or two seconds have passed.
-    /// Safe on several replicas: an attempt belongs to the one that began it.
+    /// Sends a webhook's due deliveries in order, until one fails or two seconds have passed.
+    /// Replicas may call it concurrently: the replica that started an attempt owns it.
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the database does not answer; begun attempts are due again after a
+    /// [`Error::Store`] if the database does not answer; a started attempt is due again after a
     /// minute.
     pub async fn send_webhook(&self, id: WebhookId) -> Result<(), Error> {
         let begun = self.now();
@@ -232,7 +234,7 @@ impl App {
         Ok(())
     }
 
-    /// Records the result of an attempt. Returns true if it was delivered.
+    /// Records the result of an attempt; returns true if the receiver accepted the delivery.
     async fn end_attempt(
         &self,
         delivery: WebhookDelivery,
@@ -300,7 +302,7 @@ impl App {
     }
 }
 
-/// The body of a delivery.
+/// JSON body of a delivery.
 pub(crate) fn payload(
     id: WebhookDeliveryId,
     event: &str,
@@ -330,7 +332,7 @@ async fn project_of(tx: &mut Transaction, webhook: &Webhook) -> Result<Option<Pr
     Ok(tx.project(project).await?.map(|found| found.value))
 }
 
-/// The current rollout; without its fields if it was deleted.
+/// Details of the rollout for its event; empty if it was deleted.
 async fn rollout_details(tx: &mut Transaction, id: RolloutId) -> Result<Value, Error> {
     let Some(found) = tx.rollout(id).await? else {
         return Ok(json!({"rollout": {"id": id}}));

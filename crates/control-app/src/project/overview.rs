@@ -1,4 +1,4 @@
-//! Figures of a project's pages that the REST interface does not have.
+//! Queries for a project's pages that the REST interface does not offer.
 
 use crate::app::{App, tenant};
 use crate::call::Call;
@@ -8,9 +8,9 @@ use control_store::{BundleFilter, DriftFilter, Page, RolloutFilter, StandingCoun
 use control_wire::{BundleId, DriftId, NodeId, ProjectId, RolloutId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Labels that nodes may be counted by.
+/// Maximum number of labels offered for grouping.
 const MAX_LABELS: i64 = 20;
-/// Newest rollouts that are searched for a condition.
+/// Number of newest rollouts searched for a metrics condition.
 const SEARCHED_ROLLOUTS: i64 = 20;
 
 impl App {
@@ -42,7 +42,7 @@ impl App {
         Ok(counted.await?)
     }
 
-    /// Names of labels of a project's nodes, most frequent first; at most 20.
+    /// Labels in use by a project's nodes, most frequent first; at most 20.
     pub async fn label_names(&self, call: &Call, project: ProjectId) -> Result<Vec<String>, Error> {
         let mut tx = self.store.read().await?;
         let tenant = tenant(&mut tx, project).await?;
@@ -50,7 +50,7 @@ impl App {
         Ok(tx.label_names(project, MAX_LABELS).await?)
     }
 
-    /// The nodes of a project with this standing.
+    /// Nodes of a project with this standing.
     pub async fn nodes_standing(
         &self,
         call: &Call,
@@ -66,7 +66,7 @@ impl App {
         Ok(found.await?)
     }
 
-    /// The nodes with `part` in their name, by name.
+    /// Nodes with `part` in their name, sorted by name.
     pub async fn nodes_named_like(
         &self,
         call: &Call,
@@ -80,7 +80,7 @@ impl App {
         Ok(tx.nodes_named_like(project, part, limit).await?)
     }
 
-    /// The rollouts of a project that were made before `before`, newest first.
+    /// Rollouts of a project created before `before`, newest first.
     pub async fn newest_rollouts(
         &self,
         call: &Call,
@@ -97,8 +97,8 @@ impl App {
             .await?)
     }
 
-    /// Address of the project's Prometheus server: the one that the newest rollout with a condition names, among the last
-    /// 20 rollouts.
+    /// URL of the project's Prometheus server: taken from the newest rollout with a condition,
+    /// among the last 20.
     pub async fn prometheus_url(
         &self,
         call: &Call,
@@ -109,7 +109,7 @@ impl App {
         Ok(conditions.find_map(|condition| Some(condition?.url)))
     }
 
-    /// The bundles of a project that were made before `before`, newest first.
+    /// Bundles of a project created before `before`, newest first.
     pub async fn newest_bundles(
         &self,
         call: &Call,
@@ -142,7 +142,7 @@ impl App {
         Ok(tx.bundles(project, &filter, page).await?)
     }
 
-    /// The drifts of a project that were opened before `before`, newest first.
+    /// Drifts of a project opened before `before`, newest first.
     pub async fn newest_drifts(
         &self,
         call: &Call,
@@ -157,7 +157,7 @@ impl App {
         Ok(tx.drifts(project, &DriftFilter::default(), page).await?)
     }
 
-    /// Names of bundles of a project, without unknown ones and other projects' ones.
+    /// Names of these bundles; identifiers outside the project are left out.
     pub async fn bundle_names(
         &self,
         call: &Call,
@@ -176,7 +176,7 @@ impl App {
         Ok(names)
     }
 
-    /// Names of nodes of a project, without unknown ones and other projects' ones.
+    /// Names of these nodes; identifiers outside the project are left out.
     pub async fn node_names(
         &self,
         call: &Call,

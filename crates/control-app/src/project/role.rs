@@ -1,4 +1,4 @@
-//! Roles of members in single projects.
+//! Roles of members in single projects, in addition to the role in the organization.
 
 use crate::app::{App, tenant};
 use crate::audit::value::{Audited, changed, created, deleted};
@@ -9,7 +9,7 @@ use control_store::{NamedProjectRole, Page, Sort, Transaction, Versioned};
 use control_wire::{OrgId, ProjectId, UserId};
 
 impl App {
-    /// The members with a role of their own in the project.
+    /// Members with a role in this project.
     pub async fn project_roles(
         &self,
         call: &Call,
@@ -23,7 +23,7 @@ impl App {
         Ok(tx.project_roles(project, sort, page).await?)
     }
 
-    /// Roles in single projects of an organization, at most `limit`, by the members' names.
+    /// Project roles of an organization's members, at most `limit`, sorted by the members' names.
     pub async fn project_roles_of_org(
         &self,
         call: &Call,
@@ -35,7 +35,7 @@ impl App {
         Ok(tx.project_roles_of_org(org, limit).await?)
     }
 
-    /// The role that a member has of its own in the project.
+    /// The role of a member in the project, apart from the role in the organization.
     pub async fn project_role(
         &self,
         call: &Call,
@@ -64,7 +64,7 @@ impl App {
         let mut tx = self.store.begin().await?;
         let owner = tenant(&mut tx, project).await?;
         let given = ProjectRole::give(&call.actor, owner, user, role, call.now)?;
-        // The lock excludes a concurrent removal of the member, which would leave the role.
+        // The lock excludes a concurrent removal of the member, which would leave the role behind.
         tx.lock_org(owner.org).await?;
         tx.member(owner.org, user).await?.ok_or(Refusal::NotFound)?;
         let before = tx.project_role(project, user).await?;
@@ -86,7 +86,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Removes the role in the project; the role in the organization is unchanged.
+    /// Removes a member's role in the project; the role in the organization is unchanged.
     pub async fn take_project_role(
         &self,
         call: &Call,
@@ -107,7 +107,7 @@ impl App {
             .await
     }
 
-    /// Ends enrolment tokens of the project that the member may no longer make.
+    /// Ends enrolment tokens of the project that the member may no longer create.
     async fn end_project_credentials(
         &self,
         tx: &mut Transaction,

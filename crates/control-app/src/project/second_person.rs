@@ -1,4 +1,4 @@
-//! The second of two persons: none that the first one could be.
+//! Independence of the two persons in an approval: neither may be able to sign in as the other.
 
 use crate::error::Error;
 use control_domain::{ApprovalRule, Refusal};
@@ -6,11 +6,13 @@ use control_store::Transaction;
 use control_wire::{ProjectId, UserId};
 use jiff::{SignedDuration, Timestamp};
 
-/// Time in which a change of one person's sign-in by the other makes them one: 7 days, and the life of a link.
+/// Time for which a person that changed another's sign-in counts as the same person: 7 days, plus
+/// the lifetime of a link.
 const SIGN_IN_CHANGE: SignedDuration = SignedDuration::from_hours(8 * 24);
 
-/// While the project's policy wants approvals: refuses two persons of which one changed how the other signs in, after
-/// `begun` or within the last 7 days. It may know the password of the other one.
+/// If the project's policy requires approvals: refuses two persons of which one changed how the
+/// other signs in, after `begun` or within the last 7 days, and may therefore know the other's
+/// password.
 ///
 /// # Errors
 ///

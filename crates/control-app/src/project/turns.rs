@@ -1,8 +1,9 @@
-//! Turns of organizations and of their webhooks at the places for deliveries.
+//! Fair scheduling of webhook deliveries: slots for concurrent deliveries, granted to organizations
+//! in turn.
 //!
-//! A receiver that does not answer occupies its place for ten seconds, repeatedly. An organization
-//! is therefore limited to some of the places, and a free one is granted to the organization that
-//! holds the fewest.
+//! A receiver that does not answer occupies a slot for ten seconds, again and again. Each
+//! organization is therefore limited to some of the slots, and a free slot goes to the organization
+//! that holds the fewest.
 
 use control_store::DueWebhook;
 use control_wire::{OrgId, WebhookId};
@@ -10,31 +11,31 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Maximum number of webhooks with concurrent deliveries.
 const MAX_PLACES: usize = 32;
-/// Places of one organization.
+/// Maximum number of slots per organization.
 const MAX_PLACES_OF_ORG: usize = 8;
-/// Places beyond the first one of each organization, for all organizations together: the rest stays
+/// Maximum number of slots, of all organizations together, beyond the first of each: the rest stays
 /// free for organizations without one.
 const MAX_FURTHER_PLACES: usize = 16;
 
-/// Places for deliveries of this process, and the order in which they are given.
+/// Delivery slots of this process, and the history that decides on the next one.
 #[derive(Debug, Default)]
 pub struct DeliveryTurns {
-    /// Webhooks that hold a place.
+    /// Webhooks that hold a slot.
     held: Vec<DueWebhook>,
-    /// Number of the last turn of those with a delivery that is due.
+    /// Number of the last turn of each organization with a due delivery.
     orgs: BTreeMap<OrgId, u64>,
     webhooks: BTreeMap<WebhookId, u64>,
     turns: u64,
 }
 
 impl DeliveryTurns {
-    /// Grants places to webhooks of `due` that hold none: to the organization that holds the
-    /// fewest, among equals to the one served longest ago, and to its webhook served longest ago.
+    /// Grants free slots to webhooks of `due` without one: first to the organization that holds the
+    /// fewest slots; ties go to the organization, and within it to the webhook, served longest ago.
     pub fn take(&mut self, due: &[DueWebhook]) -> Vec<WebhookId> {
         self.forget_all_but(due);
         let mut free: Vec<&DueWebhook> =
             due.iter().filter(|one| !self.held.contains(one)).collect();
-        // Stable: among never served ones, the one that has waited longest is first.
+        // The sort is stable: webhooks never served stay first, in the order of their waiting time.
         free.sort_by_key(|one| self.webhooks.get(&one.webhook).copied());
         let mut waiting = BTreeMap::<OrgId, VecDeque<WebhookId>>::new();
         for DueWebhook { org, webhook } in free {
@@ -55,12 +56,12 @@ impl DeliveryTurns {
         taken
     }
 
-    /// Releases the place of a webhook.
+    /// Releases the slot of a webhook.
     pub fn leave(&mut self, webhook: WebhookId) {
         self.held.retain(|held| held.webhook != webhook);
     }
 
-    /// The organization for the next place.
+    /// The organization that gets the next slot.
     fn next<'a>(&self, waiting: impl Iterator<Item = &'a OrgId>) -> Option<OrgId> {
         if MAX_PLACES <= self.held.len() {
             return None;

@@ -1,4 +1,4 @@
-//! Webhooks of a project: their settings, secrets and deliveries.
+//! Webhooks of a project: settings, secrets, deliveries.
 
 use crate::app::{App, taken, tenant};
 use crate::audit::value::{Audited, changed, created, deleted, done};
@@ -73,7 +73,7 @@ impl App {
         Ok(tx.webhooks(project, filter, page).await?)
     }
 
-    /// One webhook.
+    /// One webhook with its version.
     pub async fn webhook(
         &self,
         call: &Call,
@@ -85,7 +85,7 @@ impl App {
         Ok(found)
     }
 
-    /// Changes a webhook's settings; its secret is kept.
+    /// Replaces a webhook's settings; the secret is kept.
     pub async fn update_webhook(
         &self,
         call: &Call,
@@ -114,7 +114,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Rotates a webhook's secret, which applies to all later attempts and is shown once.
+    /// Rotates a webhook's secret; the new one is shown once, and signs all later attempts.
     pub async fn rotate_webhook_secret(
         &self,
         call: &Call,
@@ -138,7 +138,7 @@ impl App {
         Ok((Versioned { value, version }, key.reveal()))
     }
 
-    /// Deletes a webhook with its queue.
+    /// Deletes a webhook together with its queue.
     pub async fn delete_webhook(
         &self,
         call: &Call,
@@ -156,7 +156,7 @@ impl App {
         self.commit(tx, call, "webhook.deleted", tenant, id.0).await
     }
 
-    /// The queue of a webhook and the newest deliveries that ended.
+    /// Queued deliveries of a webhook, and the newest ended ones.
     pub async fn webhook_deliveries(
         &self,
         call: &Call,
@@ -170,7 +170,7 @@ impl App {
         Ok(tx.deliveries(found.id, page).await?)
     }
 
-    /// Queues an event that tests the receiver.
+    /// Queues a test event for the receiver.
     pub async fn test_webhook(
         &self,
         call: &Call,
@@ -224,7 +224,8 @@ impl App {
     }
 }
 
-/// Skips the events so far, if no webhook is enabled: the first one begins with later events.
+/// Moves the cursor past all events so far, if no webhook is enabled: a first webhook receives only
+/// later events.
 async fn skip_old_actions(tx: &mut Transaction) -> Result<(), Error> {
     if tx.has_enabled_webhooks().await? {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Assignment of bundles to nodes, and revocation.
+//! Direct assignment of bundles to nodes, and recall of revoked bundles.
 
 use crate::app::App;
 use crate::audit::value::done;
@@ -17,9 +17,9 @@ use metrics::counter;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Nodes of one assignment; a rollout moves more.
+/// Maximum number of nodes per assignment; larger changes need a rollout.
 const MAX_NODES: usize = 200;
-/// Nodes that are given an older bundle in one transaction.
+/// Maximum number of nodes reverted in one transaction.
 const RECALL_CHUNK: i64 = 200;
 
 impl App {
@@ -33,8 +33,8 @@ impl App {
     ) -> Result<Vec<Order>, Error> {
         let approval = self.judge_assignment(call, project, id, nodes).await?;
         let mut tx = self.store.begin().await?;
-        // Taken before the bundle is read: a revocation is either visible here, or sees these
-        // orders.
+        // Locks before the bundle is read: a concurrent revocation is either visible here, or sees
+        // these orders.
         tx.lock_audit().await?;
         let found = find(&mut tx, project, id).await?;
         let digest = found.value.assign(&call.actor)?.to_owned();
@@ -69,7 +69,8 @@ impl App {
         Ok(orders)
     }
 
-    /// Reads nothing for an actor without the permission to assign.
+    /// Decides whether the assignment needs approval; checks the permission before anything else is
+    /// read.
     async fn judge_assignment(
         &self,
         call: &Call,
@@ -90,13 +91,13 @@ impl App {
         self.judge(project, id, &bases).await
     }
 
-    /// One round of reassigning nodes with a revoked bundle to their last good one; returns their
-    /// number.
+    /// Runs one round that moves nodes from a revoked bundle to their last good one; returns the
+    /// number of nodes.
     pub async fn recall_bundles(&self, now: Timestamp) -> Result<usize, Error> {
         let waiting = self.store.read().await?.recalling_bundle().await?;
         let Some(id) = waiting else { return Ok(0) };
         let mut tx = self.store.begin().await?;
-        // Of two replicas the second finds the rows that the first left.
+        // Of two concurrent replicas, the second finds only the rows that the first left.
         tx.lock_audit().await?;
         let bundle = tx.bundle(id).await?.ok_or(Refusal::NotFound)?.value;
         let recalls = tx.recalls(id, RECALL_CHUNK).await?;
@@ -122,7 +123,7 @@ impl App {
         Ok(ordered.len())
     }
 
-    /// Reverts a node further if it runs a revoked bundle and has rejected the revert.
+    /// Starts another recall if a node runs a revoked bundle because it rejected the revert.
     pub(crate) async fn recall_again(&self, node: NodeId, active: BundleId) -> Result<(), Error> {
         if self.store.read().await?.needs_recall(node, active).await? {
             let mut tx = self.store.begin().await?;

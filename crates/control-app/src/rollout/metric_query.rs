@@ -1,7 +1,7 @@
-//! Queries to Prometheus servers for conditions of rollouts.
+//! Prometheus queries for the metrics condition of a rollout.
 //!
-//! A server may be slow, and the scheduler has other rollouts to advance: it queries in the
-//! background, and judges by the newest answer.
+//! A server may be slow, and the scheduler must advance other rollouts: queries run in the
+//! background, and the scheduler uses the latest answer.
 
 use crate::app::App;
 use crate::app::metric_answers::{HeldAnswer, MetricAnswers};
@@ -13,19 +13,19 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, from_value};
 
-/// Between two queries of one rollout.
+/// Minimum time between two queries for one rollout.
 const QUERY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
-/// Maximum age of an answer.
+/// Age beyond which an answer is ignored.
 const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_secs(45);
-/// Samples of one answer that are compared.
+/// Maximum number of compared samples per answer.
 const MAX_SAMPLES: usize = 10_000;
 
 #[derive(Deserialize)]
 struct QueryResponse {
-    /// `success`; with `error` there may be data nevertheless.
+    /// `success`, or `error`, which may come with data as well.
     status: String,
     data: Option<QueryData>,
-    /// Warnings, for instance that one of several stores did not answer.
+    /// Warnings, for example that one of several stores did not answer.
     #[serde(default)]
     warnings: Vec<Value>,
 }
@@ -43,7 +43,8 @@ struct Sample {
 }
 
 impl App {
-    /// The newest answer since the batch of the rollout has switched. Begins another query if that is due.
+    /// The latest answer to a query since the rollout's batch switched. Starts another query if one
+    /// is due.
     pub(crate) fn metric_answer(&self, rollout: &Rollout, now: Timestamp) -> Option<MetricAnswer> {
         let condition = rollout.condition.as_ref()?;
         let switched_at = rollout.batch.as_ref()?.switched_at?;
@@ -74,7 +75,7 @@ impl App {
                 Ok(outbound) => ask(&outbound, &condition).await,
                 Err(error) => MetricAnswer::Failed(error.to_string()),
             };
-            // A concurrently begun query keeps its time, and its answer is kept.
+            // Keeps the time of a query that started meanwhile, and a newer answer.
             let held = answers.get(&id);
             let asked_at = held.as_ref().map_or(now, |held| held.asked_at.max(now));
             let newest = held

@@ -1,5 +1,5 @@
-//! Comparison of a rollout's bundle with those that its nodes are ordered to run, once for the risk of the change and for
-//! renamed routes.
+//! Comparison of a rollout's bundle with the bundles that its nodes run, to find the risk of the
+//! change and renamed routes.
 
 use crate::app::App;
 use crate::bundle::approval::MAX_BASES;
@@ -10,9 +10,9 @@ use control_wire::BundleId;
 use std::collections::{BTreeMap, BTreeSet};
 
 impl App {
-    /// Compares the bundle of a rollout with a gate with `bases`, which its nodes are ordered to run. Call it without an
-    /// open transaction, because archives are read. Empty without a gate, or if the nodes run too many bundles; a base
-    /// that cannot be compared is left out.
+    /// Compares the bundle of a rollout that has a gate with each of `bases`, the bundles its nodes
+    /// are ordered to run. Reads archives, so no transaction may be open. Empty without a gate, or
+    /// if there are too many bases; a base that cannot be compared is left out.
     pub(crate) async fn compare_bases(
         &self,
         rollout: &Rollout,
@@ -52,8 +52,8 @@ impl App {
     }
 }
 
-/// The routes that a gate counts as one, of nodes that are ordered to run `bases`: those that each of the bundles has by
-/// another name. None if a base was not compared: the gate compares each route by its name then.
+/// Renamed routes that the gate counts as one: those that were renamed in the same way from every
+/// base. Empty if a base was not compared; the gate then compares routes by name.
 pub(crate) fn route_names(
     bases: &BTreeSet<Option<BundleId>>,
     compared: &BTreeMap<BundleId, BaseComparison>,

@@ -11,14 +11,14 @@ use jiff::{SignedDuration, Timestamp};
 use metrics::histogram;
 use uuid::Uuid;
 
-/// Time after the last round of a crashed replica until another one takes over.
+/// Time until another replica takes over from a crashed one.
 const LEASE: SignedDuration = SignedDuration::from_secs(5);
-/// Steps of one rollout in one round, so that one of many batches does not hold up the rest.
+/// Maximum number of steps of one rollout per round, so that it does not delay other rollouts.
 const MAX_STEPS: usize = 20;
 
 impl App {
-    /// One round over all active rollouts; returns the number of steps. `replica` identifies this
-    /// process.
+    /// Runs one round over all active rollouts; returns the number of steps. `replica` identifies
+    /// this process.
     ///
     /// # Errors
     ///
@@ -40,7 +40,8 @@ impl App {
         }
     }
 
-    /// Takes the lease, or extends it. The lease saves work; correctness relies on row versions.
+    /// Acquires or extends the lease. It only avoids duplicate work: correctness rests on row
+    /// versions.
     pub(crate) async fn has_lease(
         &self,
         name: &str,
@@ -61,8 +62,8 @@ impl App {
         Ok(taken?)
     }
 
-    /// Takes the rollout's possible steps; returns their number. A failing one must not stop other
-    /// rollouts.
+    /// Takes the steps of a rollout that are possible now; returns their number. A failed step is
+    /// logged, so that other rollouts continue.
     ///
     /// # Errors
     ///
@@ -75,7 +76,8 @@ impl App {
             histogram!(metric::ROLLOUT_STEP_DURATION).record(took.as_secs_f64().max(0.0));
             match step {
                 Ok(true) => {}
-                // An operator or another replica was faster: the next round reads its change.
+                // An operator or another replica changed it first: the next round reads that
+                // change.
                 Ok(false) | Err(Error::Store(StoreError::Stale)) => return Ok(steps),
                 Err(error @ Error::Store(StoreError::Unavailable(_))) => return Err(error),
                 Err(error) => {
@@ -107,7 +109,7 @@ impl App {
     }
 }
 
-/// State of a rollout in the database. The cost grows with the batch only.
+/// Reads a rollout's state from the database. The cost depends on the batch, not on the fleet.
 async fn observe(
     tx: &mut Transaction,
     rollout: &Rollout,
@@ -147,7 +149,7 @@ async fn observe(
     Ok(seen)
 }
 
-/// End of the current freeze by the policy of the rollout's project; `None` outside a freeze.
+/// End of the current freeze in the project's policy; `None` outside a freeze.
 pub(super) async fn freeze_end(
     tx: &mut Transaction,
     rollout: &Rollout,

@@ -1,5 +1,5 @@
-//! Admission of a user after its confirmation by an identity provider: just-in-time creation,
-//! roles, linking.
+//! Admission of a user that an identity provider confirmed: just-in-time creation, mapping of
+//! groups to roles, linking of identities.
 
 use crate::account::session::{NewSession, own_session};
 use crate::app::App;
@@ -23,14 +23,15 @@ use jiff::Timestamp;
 use serde_json::json;
 use uuid::Uuid;
 
-/// Attempts to admit a user, if others change the same rows at once.
+/// Maximum number of attempts, if concurrent admissions change the same rows.
 const MAX_ADMISSIONS: usize = 3;
 
 impl App {
-    /// Signs the user of a verified answer in, or links its identity.
+    /// Completes a confirmed sign-in by its purpose: session, linked identity, renewed proof or
+    /// trial.
     ///
-    /// A new user may sign in from two browsers at once. The later admission conflicts with the rows of the earlier
-    /// one, and finds its user when it is repeated.
+    /// A new user may sign in from two browsers at once. The later admission then conflicts with
+    /// rows of the earlier one; its repetition finds the user.
     pub(crate) async fn admit_sso_user(
         &self,
         visit: &Visit,
@@ -95,7 +96,7 @@ impl App {
         }
     }
 
-    /// The user with the role of its groups, a new one for an identity that is new; notes the sign-in.
+    /// Finds or creates the user, maps its groups to a role, and records the sign-in.
     async fn mapped_user(
         &self,
         mut tx: Transaction,
@@ -138,7 +139,7 @@ impl App {
         Ok((tx, user))
     }
 
-    /// Renews the proof of identity of the request's session, which has another secret from now on.
+    /// Renews the proof of identity of the request's session, and gives the session a new secret.
     async fn renew_sso_proof(
         &self,
         mut tx: Transaction,
@@ -147,7 +148,7 @@ impl App {
     ) -> Result<SsoOutcome, SsoFailure> {
         let (_, session) = own_session(call)?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
-        // Another proof than the provider's is the user's own to renew.
+        // Only a session whose proof comes from this provider can be renewed by it.
         if !found.is_vouched_by(arrival.org) {
             return Err(SsoRefusal::OtherBrowser.into());
         }
@@ -199,7 +200,7 @@ impl App {
         })
     }
 
-    /// Judges the user as for a sign-in, and stores the outcome; changes nothing else.
+    /// Trial: makes the decisions of a sign-in, and records only the outcome.
     async fn try_sso_user(
         &self,
         mut tx: Transaction,
@@ -246,7 +247,7 @@ impl App {
         })
     }
 
-    /// A user for an identity that is new. An address that exists is never taken over.
+    /// Creates a user for a new identity. An existing address is refused, never taken over.
     async fn create_sso_user(
         &self,
         tx: &mut Transaction,
@@ -271,7 +272,7 @@ impl App {
         Ok(user)
     }
 
-    /// Gives the user the role of its groups, effective at once for its sessions and keys.
+    /// Sets the role that the user's groups map to, effective at once for sessions and API keys.
     async fn map_membership(
         &self,
         tx: &mut Transaction,
@@ -312,8 +313,8 @@ impl App {
         Ok(())
     }
 
-    /// No group grants a role: the sessions from the provider end, and so does the membership,
-    /// unless the organization would be without an administrator.
+    /// Handles a user without a mapped role: ends the sessions from the provider, and the
+    /// membership unless the organization would lose its last administrator.
     async fn end_mapped_membership(
         &self,
         mut tx: Transaction,
@@ -379,24 +380,24 @@ impl App {
         }
     }
 
-    /// An identifier that sorts by time.
+    /// A random identifier that sorts by time.
     pub(crate) fn time_id(&self, now: Timestamp) -> Uuid {
         IdentityId::new(now, self.random_id()).0
     }
 
-    /// The identities of the user.
+    /// Identities linked to the signed-in user.
     pub async fn identities(&self, call: &Call) -> Result<Vec<LinkedIdentity>, Error> {
         call.actor.require_account_owner()?;
         let user = own_user(call)?;
         Ok(self.store.read().await?.identities_of_user(user).await?)
     }
 
-    /// Unlinks an identity of the user; sessions from its provider end. The last way to sign in
-    /// cannot be removed.
+    /// Unlinks an identity of the user, and ends the sessions from its provider. The last way to
+    /// sign in cannot be removed.
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::Invalid`] for a user without a password and another identity.
+    /// [`Error`]; [`Refusal::Invalid`] if the user has neither a password nor another identity.
     pub async fn unlink_identity(&self, call: &Call, id: IdentityId) -> Result<(), Error> {
         call.actor.holds(Access::FreshSession)?;
         let user = own_user(call)?;
@@ -422,7 +423,7 @@ impl App {
     }
 }
 
-/// The address of a user that is new: of a domain of the organization, and of no other user.
+/// The address of a new user: it must be in a domain of the organization, and of no other user.
 async fn new_email(tx: &mut Transaction, arrival: &Arrival) -> Result<Email, SsoFailure> {
     let domains = if tx.is_only_org(arrival.org).await? {
         None
@@ -443,7 +444,7 @@ fn own_user(call: &Call) -> Result<UserId, Error> {
     Err(Refusal::WrongCredential.into())
 }
 
-/// A unique value that exists is a refusal.
+/// Maps a unique-key conflict to a refusal.
 fn conflict(refusal: SsoRefusal) -> impl Fn(StoreError) -> SsoFailure {
     move |error| {
         if matches!(error, StoreError::Conflict) {
@@ -461,7 +462,7 @@ fn event(action: &'static str, org: OrgId, subject: Uuid) -> AuditEvent<'static>
     }
 }
 
-/// The provider's name for the user, or else the part of the address before its `@`.
+/// The name asserted by the provider, or else the local part of the address.
 fn shown_name(asserted: &AssertedUser, email: &str) -> Name {
     let (local, _) = email.split_once('@').unwrap_or((email, ""));
     let candidates = [asserted.name.as_deref().unwrap_or_default(), local];

@@ -1,4 +1,4 @@
-//! A verified answer of an identity provider, and the browser that it has to come by.
+//! A verified response of an identity provider, and the browser that must present it.
 
 use control_auth::Secret;
 use control_domain::{Actor, SsoPurpose, SsoRefusal, check_authentication};
@@ -7,27 +7,29 @@ use control_store::SsoPending;
 use control_wire::OrgId;
 use jiff::Timestamp;
 
-/// Cookies that bind the provider's answer to the browser.
+/// Cookies of the browser that presents the provider's response.
 #[derive(Clone, Copy, Debug)]
 pub struct SsoBrowser<'a> {
-    /// The cookie of the beginning.
+    /// Secret of the cookie that was set when the sign-in began.
     pub browser: Option<&'a Secret>,
-    /// The actor of the browser's session, if any.
+    /// Actor of the browser's session, if it has one.
     pub actor: Option<&'a Actor>,
 }
 
-/// The attempt of a verified answer.
+/// A verified response with the attempt that it answers.
 pub(crate) struct Arrival {
     pub(crate) org: OrgId,
     pub(crate) asserted: AssertedUser,
     pub(crate) return_to: String,
     pub(crate) purpose: SsoPurpose,
-    /// Start of the attempt; `None` if a proof of identity was compared with it, or no attempt was begun.
+    /// Start of the attempt; `None` for an unsolicited response, or if the proof of identity was
+    /// compared with the attempt already.
     pub(crate) begun_at: Option<Timestamp>,
 }
 
 impl Arrival {
-    /// Checks that the provider authenticated the user for this attempt, if it is to prove the identity.
+    /// Checks, if the response must prove the identity, that the provider authenticated the user
+    /// after the attempt began.
     pub(crate) fn check_proof(&self) -> Result<(), SsoRefusal> {
         match self.begun_at {
             Some(begun_at) if self.purpose.is_proof() => {
@@ -38,7 +40,7 @@ impl Arrival {
     }
 }
 
-/// Checks that the response arrives from the browser that began the sign-in.
+/// Checks that the response is presented by the browser that began the sign-in.
 pub(crate) fn check_browser<T>(
     pending: &SsoPending<T>,
     browser: SsoBrowser<'_>,

@@ -1,4 +1,4 @@
-//! Error of a sign-in through an identity provider.
+//! Errors of sign-ins through an identity provider.
 
 use crate::app::outbound::OutboundError;
 use crate::error::Error;
@@ -7,11 +7,11 @@ use control_sso::oidc::OidcError;
 use control_sso::saml::SamlError;
 use control_store::StoreError;
 
-/// Error of a sign-in through an identity provider. Browsers show one sentence for all but
-/// [`SsoFailure::Internal`].
+/// Error of a sign-in through an identity provider. Browsers show the same sentence for most of
+/// them, so that they reveal nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SsoFailure {
-    /// An answer of OpenID Connect breaks a rule.
+    /// An OpenID Connect response breaks a rule.
     #[error(transparent)]
     Oidc(#[from] OidcError),
     /// A SAML message breaks a rule.
@@ -26,13 +26,14 @@ pub(crate) enum SsoFailure {
     /// The provider confirmed the user, but admission is refused.
     #[error(transparent)]
     Refused(#[from] SsoRefusal),
-    /// Not the user's or the provider's fault.
+    /// Fault of the control plane.
     #[error(transparent)]
     Internal(Error),
 }
 
 impl SsoFailure {
-    /// Returns true if rows of a concurrent admission may be the cause, so that another attempt may succeed.
+    /// Returns true for a database conflict, which a concurrent admission may cause: another
+    /// attempt may succeed.
     pub(crate) fn is_conflict(&self) -> bool {
         match self {
             Self::Refused(SsoRefusal::EmailTaken | SsoRefusal::IdentityTaken)

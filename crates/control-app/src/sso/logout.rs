@@ -1,4 +1,4 @@
-//! Sign-out at the identity provider, too (OpenID Connect RP-Initiated Logout 1.0).
+//! Sign-out at the identity provider as well (OpenID Connect RP-Initiated Logout 1.0).
 
 use crate::account::session::own_session;
 use crate::app::App;
@@ -9,13 +9,13 @@ use control_sso::oidc::logout_url;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Longest wait for the provider's discovery document: the session here has ended already.
+/// Maximum wait for the provider's discovery document; the local session has ended already.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 
 impl App {
-    /// The URL that ends the session at the provider of the request's session. `None` for sessions
-    /// without a provider, for SAML, and while the provider publishes no such endpoint or does not
-    /// answer.
+    /// URL that ends the session at the identity provider of the request's session. `None` for
+    /// sessions without a provider, for SAML, and if the provider publishes no such endpoint or
+    /// does not answer.
     pub async fn provider_logout(&self, call: &Call) -> Result<Option<String>, Error> {
         let (_, session) = own_session(call)?;
         let mut tx = self.store.read().await?;
@@ -37,7 +37,8 @@ impl App {
         Ok(endpoint.map(|endpoint| logout_url(endpoint, &settings.client_id, &return_to)))
     }
 
-    /// The page that providers redirect browsers to after sign-out, as registered there.
+    /// Page to which providers redirect browsers after sign-out; it must be registered with the
+    /// provider.
     pub fn post_logout_redirect_uri(&self) -> String {
         let base = self.sso_site.public_url.as_deref().unwrap_or_default();
         format!("{base}/sign-in")

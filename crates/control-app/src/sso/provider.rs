@@ -17,34 +17,34 @@ use std::sync::Arc;
 
 const DISCOVERY_AGE: SignedDuration = SignedDuration::from_hours(1);
 const METADATA_AGE: SignedDuration = SignedDuration::from_hours(24);
-/// Minimum time between two requests to an address that did not answer: any browser may begin a
-/// sign-in, and each request may take ten seconds.
+/// Minimum time between two requests to an address that failed. Any browser may begin a sign-in,
+/// and a request may take ten seconds.
 const FAILURE_AGE: SignedDuration = SignedDuration::from_secs(5);
-/// Shortest time between two readings of metadata because of an unknown certificate.
+/// Minimum time between two reads of metadata that are caused by an unknown certificate.
 const METADATA_RETRY: SignedDuration = SignedDuration::from_mins(5);
 
-/// Reason to look at SAML metadata, which bounds the age of the stored copy.
+/// Reason for reading SAML metadata; determines the maximum age of the stored copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MetadataDemand {
-    /// Any sign-in.
+    /// A sign-in begins or ends.
     SignIn,
-    /// A signature by a key that the stored copy does not have.
+    /// A response was signed by a key that the stored copy does not contain.
     UnknownKey,
 }
 
-/// A SAML identity provider as its connection and its metadata name it.
+/// A SAML identity provider, by its connection's settings and its metadata.
 #[derive(Debug)]
 pub(crate) struct SamlIdp {
-    /// `None` until the first response of a provider that the connection does not name.
+    /// `None` if the settings do not name it and no response was accepted yet.
     pub(crate) entity_id: Option<String>,
     pub(crate) sso_url: WebUrl,
     pub(crate) keys: Vec<IdpKey>,
     pub(crate) wants_signed_requests: bool,
-    /// Time of reading the metadata; `None` without metadata.
+    /// Time when the metadata was read; `None` without metadata.
     pub(crate) read_at: Option<Timestamp>,
 }
 
-/// Metadata in the format of the database.
+/// Metadata as stored in the database.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredMetadata {
     entity_id: String,
@@ -53,13 +53,14 @@ struct StoredMetadata {
     wants_signed_requests: bool,
 }
 
-/// The issuer of the first response that a connection without an entity ID accepted, kept in the place of metadata.
+/// Issuer of the first accepted response, for a connection without an entity ID; stored in place of
+/// metadata.
 #[derive(Debug, Serialize, Deserialize)]
 struct LearnedIssuer {
     entity_id: String,
 }
 
-/// The client's side of one exchange of OpenID Connect.
+/// Client's parameters for the exchange of an OpenID Connect code.
 #[derive(Clone, Copy)]
 pub(crate) struct OidcExchange<'a> {
     pub(crate) settings: &'a OidcSettings,
@@ -70,7 +71,8 @@ pub(crate) struct OidcExchange<'a> {
 }
 
 impl App {
-    /// Reads a public document.
+    /// Fetches a public document; an address that failed within the last 5 seconds is not tried
+    /// again.
     async fn fetch(
         &self,
         document: &'static str,
@@ -93,7 +95,7 @@ impl App {
         })
     }
 
-    /// The issuer's discovery document, at most an hour old.
+    /// The issuer's discovery document, cached for at most an hour.
     pub(crate) async fn discovery(
         &self,
         issuer: &str,
@@ -125,7 +127,8 @@ impl App {
         Ok(keys)
     }
 
-    /// Exchanges a code, verifies the ID token, and adds the user info.
+    /// Exchanges the code for tokens, verifies the ID token, and adds the claims of the user info
+    /// endpoint.
     pub(crate) async fn oidc_user(
         &self,
         exchange: OidcExchange<'_>,
@@ -191,7 +194,8 @@ impl App {
         Ok(Tokens::parse(answer.is_success, &answer.body)?)
     }
 
-    /// An unknown key is looked up in a refreshed key set, at most every half minute.
+    /// Verifies the ID token. An unknown key causes a refresh of the key set, at most once in half
+    /// a minute.
     async fn verify_token(
         &self,
         exchange: OidcExchange<'_>,
@@ -221,8 +225,8 @@ impl App {
         Ok(verified?)
     }
 
-    /// The identity provider of a SAML connection. Metadata is read once a day; while it cannot be read, the last
-    /// one counts. For an unknown key it is read again, every five minutes at most.
+    /// The identity provider of a SAML connection. Metadata is read once a day, and for an unknown
+    /// key at most once in five minutes; if it cannot be read, the last copy is used.
     pub(crate) async fn saml_idp(
         &self,
         connection: &Versioned<SsoConnection>,
@@ -272,8 +276,8 @@ impl App {
         }
     }
 
-    /// Binds the connection of this version to the issuer of its first accepted response. Of two
-    /// concurrent first responses, one is accepted.
+    /// Binds this version of the connection to the issuer of its first accepted response. Of two
+    /// concurrent first responses with different issuers, one is refused.
     pub(crate) async fn learn_issuer(
         &self,
         connection: &Versioned<SsoConnection>,
@@ -317,7 +321,7 @@ impl App {
     }
 }
 
-/// Settings override metadata. Unusable certificates in metadata are skipped.
+/// Merges settings and metadata; settings take precedence. Skips unusable certificates of metadata.
 fn merged(
     settings: &SamlSettings,
     metadata: Option<&StoredMetadata>,

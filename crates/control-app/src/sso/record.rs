@@ -1,4 +1,4 @@
-//! Failures of sign-ins, for the administrators of the connection.
+//! Records of failed sign-ins, for the connection's administrators.
 
 use crate::app::App;
 use crate::audit::value::done;
@@ -14,8 +14,8 @@ use control_wire::OrgId;
 use serde_json::json;
 
 impl App {
-    /// Stores a failure for the connection's administrators. A response to no begun sign-in is not
-    /// stored, because any client can send one.
+    /// Stores a failure for the connection's administrators. A response that answers no attempt is
+    /// only logged, because any client can send one.
     pub(super) async fn note_failure(
         &self,
         visit: &Visit,
@@ -52,8 +52,8 @@ impl App {
         }
     }
 
-    /// The audit log has only users confirmed by the provider: any client can send a response
-    /// without one.
+    /// The audit log gets only failures of users that the provider confirmed: any client can send a
+    /// response without one.
     async fn note_refused_sign_in(
         &self,
         visit: &Visit,
@@ -75,7 +75,7 @@ impl App {
     }
 }
 
-/// One answer for all rules; the log has the rule.
+/// Error for the browser: the same for most rules, so only the log names the broken rule.
 fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
     let correlation_id = visit.correlation_id.as_str();
     tracing::info!(%org, correlation_id, reason = %failure, "sign-in refused");
@@ -90,7 +90,7 @@ fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
     }
 }
 
-/// The error of a failure without a stored sign-in.
+/// Error for the browser, for a failure that is not stored.
 pub(super) fn into_error(org: OrgId, visit: &Visit, failure: SsoFailure) -> Error {
     if let SsoFailure::Internal(error) = failure {
         return error;

@@ -1,8 +1,9 @@
-//! Budgets of bytes for large bodies, which are in memory until they are answered. Uploads of bundles have a budget of
-//! their own.
+//! Memory budgets for large request bodies, held until the response is sent. Bundle uploads have a
+//! separate budget.
 //!
-//! An organization holds a part of a budget, and its further bodies leave room for the largest one of another
-//! organization. While an organization without a body waits, it gets the next room, and slow bodies are aborted.
+//! An organization may hold a part of the budget; its second and later bodies leave enough for the
+//! largest body of another organization. While an organization without a body waits, it is served
+//! next, and slow bodies are aborted.
 
 use super::fair::{BudgetLimits, FairPermit, FairPermits};
 use super::owner::OwnerPermits;
@@ -15,10 +16,10 @@ use uuid::Uuid;
 /// Larger bodies need a permit, and are parsed outside the serving threads.
 pub const MAX_SMALL_BYTES: usize = 16 * 1024;
 
-/// Large bodies of one sender: one that is slow leaves its organization the rest.
+/// Maximum number of concurrent large bodies per sender, so that a slow sender leaves room for the
+/// rest of its organization.
 const MAX_OF_SENDER: usize = 2;
 
-/// Kinds of large bodies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyKind {
     /// A bundle or a recording, of up to 32 MiB.
@@ -27,7 +28,7 @@ pub(crate) enum BodyKind {
     Other,
 }
 
-/// The permits of this replica for one kind.
+/// The permits of this replica for one kind of body.
 #[derive(Debug)]
 pub(crate) struct BodyPermits {
     kind: BodyKind,
@@ -43,7 +44,7 @@ pub struct BodyPermit {
     admitted: AdmittedBody,
 }
 
-/// A large body with a permit, for its reader.
+/// Limits that the reader of an admitted body needs.
 #[derive(Clone, Debug)]
 pub struct AdmittedBody {
     pub(crate) kind: BodyKind,
@@ -52,7 +53,7 @@ pub struct AdmittedBody {
 }
 
 impl BodyKind {
-    /// The budget, in bytes.
+    /// The budget in bytes.
     fn limits(self) -> BudgetLimits {
         let [all, each, reserve] = match self {
             Self::Upload => [96, 40, 32],
@@ -62,7 +63,8 @@ impl BodyKind {
         BudgetLimits { all, each, reserve }
     }
 
-    /// Memory of a body of so many bytes, which is first text and then values: those of an upload are its files.
+    /// Estimated memory of a body of `bytes`. Uploads are kept as files; other bodies are kept as
+    /// text and as parsed values.
     fn memory_bytes(self, bytes: usize) -> usize {
         let factor = match self {
             Self::Upload => 1,
@@ -71,8 +73,9 @@ impl BodyKind {
         (factor * bytes).clamp(MAX_SMALL_BYTES, self.limits().each)
     }
 
-    /// The longest wait of an organization that holds `held` bytes. The first body waits until slow ones of other
-    /// organizations are aborted. It waits in the client and in its connection.
+    /// Maximum wait of an organization that already holds `held` bytes. Its first upload waits
+    /// longer, until slow bodies of other organizations are aborted. The body itself is not read
+    /// meanwhile.
     fn max_wait(self, held: usize) -> Duration {
         Duration::from_secs(match self {
             Self::Upload if 0 < held => 2,
@@ -98,12 +101,13 @@ impl BodyPermits {
         }
     }
 
-    /// A permit for a body of `sender` with up to `bytes`, from the budget shared with its organization.
+    /// Acquires a permit for a body of up to `bytes` from `sender`, within the budget and its
+    /// organization's share.
     ///
     /// # Errors
     ///
-    /// [`Error::TooManyUploads`] or [`Error::TooManyBodies`] without room in time: for uploads two seconds, fifteen for
-    /// an organization without one; for other bodies ten seconds.
+    /// [`Error::TooManyUploads`] or [`Error::TooManyBodies`] if the wait is too long: 2 seconds for
+    /// uploads, 15 for the first one of an organization, 10 for other bodies.
     pub(crate) async fn take(
         &self,
         org: Uuid,
@@ -115,7 +119,7 @@ impl BodyPermits {
             all,
             by_sender,
         } = self;
-        // A body that waits for another of its sender takes nothing of the budget.
+        // The sender's own limit comes first: a body that waits for it must not occupy the budget.
         let of_sender = timeout(kind.max_wait(1), by_sender.take(sender)).await;
         let of_sender = of_sender.map_err(|_| kind.refusal())??;
         let wait = kind.max_wait(all.held_by(org));
@@ -133,14 +137,15 @@ impl BodyPermits {
 }
 
 impl BodyPermit {
-    /// The body, for its reader.
+    /// The limits for the reader of the body.
     pub fn admitted(&self) -> AdmittedBody {
         self.admitted.clone()
     }
 }
 
 impl AdmittedBody {
-    /// Returns true if an organization without a body of this kind waits for room.
+    /// Returns true if an organization without a body of this kind waits, so that a slow body must
+    /// be aborted.
     pub fn is_contended(&self) -> bool {
         self.permits.are_wanted()
     }

@@ -11,20 +11,21 @@ use uuid::Uuid;
 )]
 type Lock = std::sync::Mutex<FairQueue>;
 
-/// A budget in units of its user, such as tasks or bytes.
+/// Limits of a budget, in units of the caller's choice, such as tasks or bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BudgetLimits {
-    /// Units in all.
+    /// Units in total.
     pub(crate) all: usize,
-    /// Units of one owner.
+    /// Maximum number of units per owner.
     pub(crate) each: usize,
-    /// Units that further permits of an owner leave free, for an owner without one.
+    /// Units that stay free for owners without a permit: an owner's second and later permits may
+    /// not use them.
     pub(crate) reserve: usize,
 }
 
-/// A pool of permits for parts of a budget. Freed units are granted to the owner that holds the least and, among
-/// equals, to the one served longest ago, regardless of the number of its waiting requests. A permit that does not fit
-/// yet holds up no smaller one.
+/// Divides a budget fairly among owners. Free units go to the waiting owner that holds the fewest
+/// units; ties go to the owner served longest ago. The number of an owner's waiting requests does
+/// not matter, and a request that is too large for now does not block smaller ones.
 #[derive(Clone, Debug)]
 pub(crate) struct FairPermits(Arc<Lock>);
 
@@ -32,18 +33,18 @@ pub(crate) struct FairPermits(Arc<Lock>);
 struct FairQueue {
     limits: BudgetLimits,
     owners: BTreeMap<Uuid, Owner>,
-    /// In the order of their arrival.
+    /// In order of arrival.
     waiting: VecDeque<Waiter>,
     grants: u64,
 }
 
-/// An owner that holds a permit or waits for one.
+/// State of an owner that holds a permit or waits for one.
 #[derive(Debug, Default)]
 struct Owner {
-    /// Units of its permits.
+    /// Units of the owner's permits.
     held: usize,
     waiting: usize,
-    /// Number of its last grant; 0 before its first.
+    /// Number of the owner's last grant; 0 before the first.
     served: u64,
 }
 
@@ -54,7 +55,7 @@ struct Waiter {
     granted: oneshot::Sender<()>,
 }
 
-/// A permit, released on drop.
+/// Units granted to an owner, released on drop.
 #[derive(Debug)]
 pub(crate) struct FairPermit {
     permits: FairPermits,
@@ -62,7 +63,7 @@ pub(crate) struct FairPermit {
     units: usize,
 }
 
-/// A wait for a permit, cancelled when dropped.
+/// A request in the queue, removed when dropped.
 struct Wait<'a> {
     permits: &'a FairPermits,
     owner: Uuid,
@@ -81,7 +82,8 @@ impl FairPermits {
         })))
     }
 
-    /// Waits for a permit of `owner` for `units`, at most those of one owner.
+    /// Waits for `units` of the budget for `owner`. `units` must not exceed the limit per owner: a
+    /// larger request waits forever.
     pub(crate) async fn take(&self, owner: Uuid, units: usize) -> FairPermit {
         let (sender, granted) = oneshot::channel();
         let mut wait = Wait {
@@ -106,7 +108,7 @@ impl FairPermits {
         }
     }
 
-    /// Units that `owner` holds.
+    /// Units that `owner` holds now.
     pub(crate) fn held_by(&self, owner: Uuid) -> usize {
         let turns = self.turns();
         turns.owners.get(&owner).map_or(0, |owner| owner.held)
@@ -145,7 +147,7 @@ impl FairQueue {
         }
     }
 
-    /// The waiter for the next permit.
+    /// Removes the next waiter that fits into the budget.
     fn next(&mut self) -> Option<Waiter> {
         let BudgetLimits { all, each, reserve } = self.limits;
         let held: usize = self.owners.values().map(|owner| owner.held).sum();
@@ -188,7 +190,7 @@ impl Drop for Wait<'_> {
             return;
         }
         let mut turns = self.permits.turns();
-        // Under the lock no permit is granted between both.
+        // The caller holds the lock: no permit is granted between the two calls.
         self.granted.close();
         if self.granted.try_recv().is_ok() {
             turns.leave(self.owner, self.units);

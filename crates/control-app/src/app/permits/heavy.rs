@@ -1,12 +1,12 @@
-//! Permits for work that keeps a processor busy: whole configurations, large bodies.
+//! Permits for CPU-bound work: checks of whole configurations, parsing of large bodies.
 
 use super::fair::{BudgetLimits, FairPermit, FairPermits};
 use crate::error::Error;
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
-/// The permits of this replica for such work. An organization holds at most one and waits once in
-/// the shared queue, regardless of the number of its waiting requests.
+/// The permits of this replica for CPU-bound work. An organization holds one at most; the number of
+/// its waiting requests does not give it more turns.
 #[derive(Debug)]
 pub(crate) struct HeavyPermits(FairPermits);
 
@@ -14,7 +14,7 @@ pub(crate) struct HeavyPermits(FairPermits);
 pub(crate) type HeavyPermit = FairPermit;
 
 impl HeavyPermits {
-    /// `all` permits, of which an organization holds one at most.
+    /// Creates `all` permits; an organization holds one at most.
     pub(crate) fn new(all: usize) -> Self {
         Self(FairPermits::new(BudgetLimits {
             all,
@@ -23,23 +23,22 @@ impl HeavyPermits {
         }))
     }
 
-    /// Waits for a permit.
     pub(crate) async fn take(&self, org: Uuid) -> HeavyPermit {
         self.0.take(org, 1).await
     }
 
-    /// Runs a task of `org` outside the serving threads.
+    /// Runs a task of `org` on a thread for blocking work, with a permit.
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`] if the program stops in the meantime.
+    /// [`Error::Stopped`] if the program stops before the task ends.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         org: Uuid,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
         let permit = self.take(org).await;
-        // The work continues when its caller is cancelled, and keeps its permit.
+        // A cancelled caller does not stop the task, so the task keeps the permit.
         let task = spawn_blocking(move || {
             let done = task();
             drop(permit);

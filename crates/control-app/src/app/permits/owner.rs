@@ -1,4 +1,4 @@
-//! The permits of each owner.
+//! A limit on concurrent permits per owner.
 
 use crate::error::Error;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-/// The permits of each owner, such as an organization.
+/// A separate semaphore for each owner, such as an organization.
 #[derive(Debug)]
 pub(crate) struct OwnerPermits {
     max_per_owner: usize,
@@ -32,7 +32,7 @@ impl OwnerPermits {
         own.acquire_owned().await.map_err(|_| Error::Stopped)
     }
 
-    /// Owners without a held or awaited permit are dropped.
+    /// The owner's semaphore. Removes semaphores that are neither held nor awaited.
     async fn semaphore(&self, owner: Uuid) -> Arc<Semaphore> {
         let mut by_owner = self.by_owner.lock().await;
         by_owner.retain(|_, permits| Arc::strong_count(permits) > 1);

@@ -1,4 +1,4 @@
-//! Requests that heartbeats counted, until their step of five minutes is over.
+//! Request counts from heartbeats, gathered in memory until their five-minute step is over.
 
 use control_domain::{RouteCounts, StepTraffic, TrafficStep};
 use control_store::{Store, StoreError};
@@ -7,22 +7,22 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use tokio::sync::Mutex;
 
-/// Time after the end of a step in which its last heartbeats are written.
+/// Delay of writing a step after its end, so that its last heartbeats are included.
 const LAST_HEARTBEATS: SignedDuration = SignedDuration::from_secs(5);
-/// Steps that the database does not take are dropped at this age: memory is bounded.
+/// Age at which a step that cannot be written is dropped, to bound memory.
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(2);
 
-/// A project in a step of five minutes, by its start.
+/// Start of a five-minute step, and a project.
 type Key = (Timestamp, ProjectId);
 
-/// Requests that this replica has not written yet. A process that dies takes up to five minutes of them along.
+/// Counts that this replica has not written yet. A crash loses up to five minutes of them.
 #[derive(Debug, Default)]
 pub(crate) struct GatheredTraffic {
     steps: Mutex<BTreeMap<Key, StepTraffic>>,
 }
 
 impl GatheredTraffic {
-    /// Adds requests that a node reported at `now`.
+    /// Adds the requests that a node reported at `now`.
     pub(crate) async fn count(
         &self,
         project: ProjectId,
@@ -35,13 +35,14 @@ impl GatheredTraffic {
         steps.entry(key).or_default().count(node, counted);
     }
 
-    /// Writes the steps that are over at `now`. Those that cannot be written are tried again by the next call.
+    /// Writes the steps that are over at `now`. The next call retries steps that could not be
+    /// written.
     pub(crate) async fn write(&self, store: &Store, now: Timestamp) -> Result<(), StoreError> {
         let over = self.take_over(now).await;
         self.write_steps(store, over).await
     }
 
-    /// Writes all steps: the program stops.
+    /// Writes all steps, when the program stops.
     pub(crate) async fn write_all(&self, store: &Store) -> Result<(), StoreError> {
         let all = std::mem::take(&mut *self.steps.lock().await);
         self.write_steps(store, all).await
@@ -54,7 +55,8 @@ impl GatheredTraffic {
     ) -> Result<(), StoreError> {
         let mut result = Ok(());
         for ((at, project), traffic) in over {
-            // A database that is down would be waited for again.
+            // Once the database is down, the remaining steps are only put back: each write would
+            // wait for its time limit.
             let is_down = matches!(
                 result,
                 Err(StoreError::Unavailable(_) | StoreError::Unwritable)
@@ -71,7 +73,7 @@ impl GatheredTraffic {
         result
     }
 
-    /// Removes the steps that are over, without those that are too old.
+    /// Removes and returns the steps that are over; drops steps that are too old.
     async fn take_over(&self, now: Timestamp) -> BTreeMap<Key, StepTraffic> {
         let begun = now
             .checked_sub(TrafficStep::FiveMinutes.length() + LAST_HEARTBEATS)

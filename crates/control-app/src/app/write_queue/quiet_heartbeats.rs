@@ -1,4 +1,4 @@
-//! Heartbeats without news, until they are written together.
+//! Heartbeats without news, gathered and written together.
 
 use control_domain::HeartbeatInterval;
 use control_store::{QuietHeartbeat, Store, StoreError};
@@ -9,14 +9,14 @@ use std::pin::Pin;
 use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
-/// Maximum number of heartbeats in one transaction: other writers wait for it.
+/// Maximum number of heartbeats in one transaction, which blocks other writers.
 const MAX_PART: usize = 256;
-/// Divisor of the heartbeat interval: quiet heartbeats are written at most that part late, and three
-/// missed intervals make a node offline.
+/// Divisor of the heartbeat interval: the maximum delay of a gathered heartbeat. A node counts as
+/// offline only after three missed intervals.
 const DELAY_PARTS: u32 = 8;
 
-/// Quiet heartbeats by node. A crash loses up to an eighth of an interval of them, which the next
-/// heartbeats replace.
+/// Gathered heartbeats by node. A crash loses up to an eighth of an interval; the nodes' next
+/// heartbeats replace them.
 #[derive(Debug, Default)]
 pub(super) struct QuietHeartbeats {
     signs: BTreeMap<NodeId, QuietHeartbeat>,
@@ -24,14 +24,14 @@ pub(super) struct QuietHeartbeats {
 }
 
 impl QuietHeartbeats {
-    /// Adds one; the first decides when all are due.
+    /// Adds a heartbeat; the first one sets the time when all are written.
     pub(super) fn add(&mut self, node: NodeId, sign: QuietHeartbeat, interval: HeartbeatInterval) {
         self.signs.insert(node, sign);
         let delay = Duration::from_secs(interval.secs().into()) / DELAY_PARTS;
         self.due.get_or_insert_with(|| Box::pin(sleep(delay)));
     }
 
-    /// Waits until a write is due; forever if there is none.
+    /// Waits until the heartbeats are due; forever if there are none.
     pub(super) async fn due(&mut self) {
         match &mut self.due {
             Some(due) => due.await,
@@ -39,8 +39,8 @@ impl QuietHeartbeats {
         }
     }
 
-    /// Writes the heartbeats of the first nodes. Heartbeats that cannot be written are dropped: the
-    /// nodes repeat them.
+    /// Writes one part of the heartbeats, in the order of the nodes. Drops heartbeats that cannot
+    /// be written, because the nodes repeat them.
     pub(super) async fn write_part(&mut self, store: &Store) {
         let mut part = Vec::with_capacity(MAX_PART.min(self.signs.len()));
         while let Some(sign) = self.signs.pop_first() {

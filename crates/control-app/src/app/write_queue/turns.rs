@@ -1,14 +1,14 @@
-//! The order in which writes that wait are written.
+//! The order of queued writes.
 
 use control_wire::OrgId;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Writes that wait. Entries without an organization go first, the rest in turns of their organizations.
+/// Queued writes. Those without an organization go first; organizations take turns for the rest.
 #[derive(Debug)]
 pub(super) struct Turns<W> {
     first: VecDeque<W>,
     by_org: BTreeMap<OrgId, VecDeque<W>>,
-    /// The organizations in `by_org`, the next one in front.
+    /// Organizations with queued writes, next one first.
     order: VecDeque<OrgId>,
 }
 
@@ -39,7 +39,7 @@ impl<W> Turns<W> {
         own.push_back(write);
     }
 
-    /// The next writes, `max` at most. A quarter is reserved for organizations.
+    /// Takes up to `max` writes. While organizations wait, a quarter of `max` is reserved for them.
     pub(super) fn take(&mut self, max: usize) -> Vec<W> {
         let share = if self.order.is_empty() {
             max

@@ -1,7 +1,7 @@
-//! Settings of upstreams and services beyond their own fields: the configuration block, as JSON.
+//! Additional settings of upstreams and services: a configuration block as JSON.
 //!
-//! The proxy's model is the only one: names and values are the configuration's, and its check
-//! reports faults.
+//! There is no second model of the settings: names and values are the configuration's own, and its
+//! checks report faults.
 
 use kdl::{KdlNode, KdlValue};
 use serde_json::{Map, Value};
@@ -9,18 +9,18 @@ use serde_json::{Map, Value};
 const MAX_BYTES: usize = 16 * 1024;
 const MAX_DEPTH: usize = 8;
 
-/// Settings of an upstream that are fields of their own.
+/// Settings with a dedicated field in an upstream; refused in the block.
 pub(crate) const UPSTREAM_FIELDS: &[&str] = &["load-balancing", "target", "targets", "tls"];
-/// Settings of a route that are fields of a service.
+/// Settings with a dedicated field in a service; refused in the block.
 pub(crate) const SERVICE_FIELDS: &[&str] = &["matches", "priority", "upstream"];
 
-/// The nodes of the block. A value is the argument of its node, an object its block; a list is
-/// several arguments, followed by an optional object as the block; a list of lists is one node
-/// each.
+/// Converts the JSON object to KDL nodes. A scalar becomes the argument of its node, an object its
+/// block. A list becomes several arguments, followed by an optional object as the block; a list of
+/// lists becomes one node for each.
 ///
 /// # Errors
 ///
-/// The reason, for text that is not an object of settings, and for one of `fields`.
+/// The reason, if the text is not an object of settings, or names one of `fields`.
 pub(crate) fn nodes(text: &str, fields: &[&str]) -> Result<Vec<KdlNode>, String> {
     if MAX_BYTES < text.len() {
         return Err("are larger than 16 KiB".to_owned());

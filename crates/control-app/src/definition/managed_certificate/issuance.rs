@@ -1,4 +1,4 @@
-//! Issuance: one attempt for one certificate, by one replica at a time.
+//! Issuance: attempts to obtain a certificate, by one replica at a time.
 
 use crate::app::App;
 use crate::audit::value::done;
@@ -16,21 +16,21 @@ use std::time::Duration;
 use tokio::time::sleep;
 use uuid::Uuid;
 
-/// Time after which another replica takes over from one that crashed.
+/// Lifetime of a lease: time until another replica takes over from a crashed one.
 const LEASE: SignedDuration = SignedDuration::from_secs(15);
-/// Interval of extending the leases.
+/// Interval at which a running attempt extends its leases.
 const LEASE_EXTENSION: Duration = Duration::from_secs(5);
-/// Attempts of one organization in a round.
+/// Maximum number of attempts per organization in a round.
 const PER_ORG: i64 = 2;
-/// Attempts in a round.
+/// Maximum number of attempts in a round.
 const PER_ROUND: i64 = 20;
-/// A wait is extended by up to this part, so that attempts after an outage are spread: 1/8.
+/// Divisor of the random extra wait (up to 1/8), which spreads retries after an outage.
 const SPREAD_PART: i64 = 8;
 
-/// The reason why an attempt ended without a certificate.
+/// Reason why an attempt obtained no certificate.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IssuanceFault {
-    /// The authority, or the way to it.
+    /// Error of the authority, or of the connection to it.
     #[error(transparent)]
     Acme(#[from] AcmeError),
     /// The installation no longer permits the authority.
@@ -42,7 +42,7 @@ pub(crate) enum IssuanceFault {
          protocol `http`, and a route of this host"
     )]
     NotServed {
-        /// Host that no online node serves.
+        /// Host without a node.
         host: String,
     },
     /// Nodes did not confirm that they answer the challenges.
@@ -51,22 +51,22 @@ pub(crate) enum IssuanceFault {
         .nodes.join(", ")
     )]
     Unconfirmed {
-        /// Their names, some of them.
+        /// Names of the nodes, at most 5.
         nodes: Vec<String>,
     },
-    /// The organization places too many orders.
+    /// The organization exceeds its rate of orders.
     #[error("the organization's orders exceed the installation's rate")]
     Rate {
-        /// Seconds until the next order.
+        /// Seconds until the next order is permitted.
         retry_after_secs: u64,
     },
-    /// Another certificate of the project has the name.
+    /// Another certificate of the project has the same name.
     #[error("another certificate of the project has the name: rename one of them")]
     NameTaken,
-    /// The settings were changed, or the lease was lost: another attempt follows.
+    /// The settings were changed or the lease was lost; another attempt follows.
     #[error("superseded")]
     Superseded,
-    /// The control plane itself.
+    /// Error of the control plane itself.
     #[error(transparent)]
     Own(#[from] Error),
 }
@@ -78,7 +78,7 @@ impl From<StoreError> for IssuanceFault {
 }
 
 impl IssuanceFault {
-    /// A name for programs.
+    /// Stable name of the fault, for audit entries and logs.
     fn kind(&self) -> &str {
         match self {
             Self::Acme(error) => error.kind(),
@@ -92,7 +92,7 @@ impl IssuanceFault {
         }
     }
 
-    /// The delay that the authority or the rate requests.
+    /// Wait requested by the authority or by the rate limit.
     fn asked(&self) -> Option<Duration> {
         match self {
             Self::Acme(error) => error.retry_after(),
@@ -106,7 +106,7 @@ impl IssuanceFault {
         }
     }
 
-    /// Returns true if the order may still be finished: its result is not known.
+    /// Returns true if the order is kept for the next attempt, because its outcome is unknown.
     fn keeps_order(&self) -> bool {
         match self {
             Self::Acme(
@@ -123,7 +123,7 @@ impl IssuanceFault {
         }
     }
 
-    /// Returns true if the authority no longer has the account.
+    /// Returns true if the authority does not know the account any more.
     fn is_unknown_account(&self) -> bool {
         let is_unknown =
             |refusal: &Refusal| refusal.host.is_none() && refusal.kind == "accountDoesNotExist";
@@ -138,7 +138,7 @@ impl IssuanceFault {
 }
 
 impl App {
-    /// Managed certificates with an attempt that is due, some of each organization.
+    /// Managed certificates with an attempt that is due, a few per organization.
     ///
     /// # Errors
     ///
@@ -152,7 +152,8 @@ impl App {
         Ok(due.into_iter().map(|found| found.value.id).collect())
     }
 
-    /// One attempt for a managed certificate that is due, unless another replica works on one of its hosts.
+    /// Makes one attempt for a managed certificate that is due, unless another replica is working
+    /// on one of its hosts.
     ///
     /// # Errors
     ///
@@ -167,10 +168,10 @@ impl App {
         if !self.hold_leases(&names, holder).await? {
             return Ok(());
         }
-        // Another replica may have finished before the leases were free.
+        // Another replica may have finished before this one acquired the leases.
         let again = self.store.read().await?.managed_certificate(id).await?;
         let done = match again {
-            // The next round takes the leases of the new hosts.
+            // The next round acquires the leases of the new hosts.
             Some(found) if lease_names(&found.value) != names => Ok(()),
             Some(found) if found.value.progress.next_at <= now => {
                 tokio::select! {
@@ -189,7 +190,7 @@ impl App {
         done
     }
 
-    /// Takes or extends all leases, or none.
+    /// Acquires or extends all leases; on failure acquires none.
     async fn hold_leases(&self, names: &[String], holder: Uuid) -> Result<bool, Error> {
         let now = self.now();
         let mut tx = self.store.begin().await?;
@@ -202,11 +203,11 @@ impl App {
         Ok(true)
     }
 
-    /// Returns when the leases are lost.
+    /// Extends the leases until one of them is lost.
     async fn extend_leases(&self, names: &[String], holder: Uuid) {
         loop {
             sleep(LEASE_EXTENSION).await;
-            // After an error of the database the next extension may be in time.
+            // After a database error, the next extension may still be in time.
             if matches!(self.hold_leases(names, holder).await, Ok(false)) {
                 return;
             }
@@ -223,14 +224,14 @@ impl App {
             Err(fault) => fault,
         };
         if matches!(fault, IssuanceFault::Superseded) {
-            // The next round begins with the new settings.
+            // The next round uses the new settings.
             return self.end_validation(value.id).await;
         }
         counter!(metric::ACME_ORDERS, "result" => "failure").increment(1);
         self.note_issuance_failure(value, &fault).await
     }
 
-    /// Stores the failure, unless the settings were changed meanwhile.
+    /// Records the failure and schedules the next attempt.
     async fn note_issuance_failure(
         &self,
         value: ManagedCertificate,
@@ -271,8 +272,9 @@ impl App {
         Ok(())
     }
 
-    /// 1 minute after the first failure, four times as long after each further one, at most 6 hours; longer if the
-    /// authority requests it.
+    /// Wait before the next attempt: 1 minute after the first failure, four times as long after
+    /// each further one, at most 6 hours; longer if the authority requests it. A random part
+    /// spreads attempts.
     fn wait_after(&self, progress: &IssuanceProgress, fault: &IssuanceFault) -> SignedDuration {
         let failures = progress.failures.saturating_add(1);
         let wait = retry_delay(failures, fault.asked()).as_secs();
@@ -283,7 +285,7 @@ impl App {
     }
 }
 
-/// The names of the leases, in one order for all replicas.
+/// Names of the leases, one per host, sorted so that all replicas acquire them in the same order.
 fn lease_names(value: &ManagedCertificate) -> Vec<String> {
     let mut names: Vec<String> = value
         .hosts

@@ -1,4 +1,4 @@
-//! One order: placed or resumed, validated, finished, and its certificate stored.
+//! An ACME order: placed or resumed, validated, finished, and its certificate stored.
 
 use super::issuance::IssuanceFault;
 use crate::app::App;
@@ -18,18 +18,18 @@ use proxy_model::AcmeKeyType;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-/// Orders of an organization: authorities count their own limits by account and by address.
+/// Rate of orders per organization; authorities have separate limits per account and address.
 const ORDERS: Rate = Rate {
     per_minute: 1,
     burst: 50,
 };
-/// Time from an issuance to the first request for the window of its renewal.
+/// Time from an issuance to the first request for the renewal window (ARI).
 const FIRST_WINDOW: SignedDuration = SignedDuration::from_hours(6);
-/// Time until the next request after one that failed.
+/// Wait before the next request for the renewal window after a failed one.
 const WINDOW_RETRY: SignedDuration = SignedDuration::from_hours(6);
 
 impl App {
-    /// Obtains a certificate and stores it, by the order in progress if there is one.
+    /// Obtains and stores a certificate, resuming the order in progress if there is one.
     pub(super) async fn obtain(
         &self,
         found: Versioned<ManagedCertificate>,
@@ -61,7 +61,7 @@ impl App {
         self.store_issued(value, version, chain, key.pem()).await
     }
 
-    /// The order in progress, if it can still be finished, or a new one.
+    /// Resumes the order in progress if it can still be finished, or places a new one.
     async fn order_of(
         &self,
         account: &AuthorityAccount,
@@ -75,7 +75,7 @@ impl App {
                         return Ok(order);
                     }
                 }
-                // The authority forgets old orders.
+                // Authorities delete old orders.
                 Err(AcmeError::Refused(refusal)) if refusal.retry_after.is_none() => {}
                 Err(error) => return Err(error.into()),
             }
@@ -94,8 +94,8 @@ impl App {
         Ok(order)
     }
 
-    /// The private key of the order: stored before the authority gets the request to sign it, so that a crash loses no
-    /// certificate.
+    /// The private key of the order. It is stored before the authority gets the signing request, so
+    /// that a crash cannot lose the key of an issued certificate.
     async fn order_key(
         &self,
         value: &ManagedCertificate,
@@ -113,7 +113,7 @@ impl App {
         Ok(key)
     }
 
-    /// Stores the order in progress, and its private key.
+    /// Stores URL and private key of the order in progress.
     async fn write_order(
         &self,
         value: &ManagedCertificate,
@@ -140,8 +140,8 @@ impl App {
         Ok(tx.commit().await?)
     }
 
-    /// Stores an issued certificate in place of the one before. Nodes fetch it as they fetch one that an operator
-    /// replaced.
+    /// Stores the issued certificate in place of the previous one. Nodes fetch it like a
+    /// certificate that an operator replaced.
     async fn store_issued(
         &self,
         value: &ManagedCertificate,
@@ -189,7 +189,7 @@ impl App {
         Ok(())
     }
 
-    /// The account of the organization at the authority, created with the first order.
+    /// The organization's account at the authority, created with the first order.
     async fn authority_account(
         &self,
         value: &ManagedCertificate,
@@ -209,14 +209,14 @@ impl App {
         let secret = self.seal(&mut tx, org, &credentials, now).await?;
         match tx.insert_acme_account(value, secret, now).await {
             Ok(()) => tx.commit().await?,
-            // Another replica was faster: its account is the organization's from the next order on.
+            // Another replica stored an account first; later orders use that one.
             Err(StoreError::Conflict) => return Ok(account),
             Err(error) => return Err(error.into()),
         }
         Ok(account)
     }
 
-    /// Requests the authority's window of the renewal. A failure is not one of the certificate.
+    /// Requests the renewal window from the authority; a failure only delays the next request.
     pub(super) async fn ask_window(
         &self,
         value: ManagedCertificate,
@@ -247,7 +247,7 @@ impl App {
                 let again = SignedDuration::try_from(again).unwrap_or(WINDOW_RETRY);
                 progress.window_ask_at = Some(now + again);
             }
-            // The authority has no such windows.
+            // The authority has no renewal windows.
             Ok(Some((_, None)) | None) => progress.window_ask_at = None,
             Err(_) => progress.window_ask_at = Some(now + WINDOW_RETRY),
         }
@@ -255,7 +255,7 @@ impl App {
         Ok(tx.commit().await?)
     }
 
-    /// The certificate that is in use.
+    /// The certificate in use; `None` if there is none, or it cannot be parsed.
     async fn issued_before(
         &self,
         value: &ManagedCertificate,
@@ -277,7 +277,7 @@ impl App {
     }
 }
 
-/// Inserts a certificate, or puts it in the place of the one before, under its identifier.
+/// Inserts the certificate, or replaces the previous one under the same identifier.
 async fn put_certificate(
     tx: &mut Transaction,
     manager: &ManagedCertificate,

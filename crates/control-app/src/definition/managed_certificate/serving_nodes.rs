@@ -1,4 +1,4 @@
-//! Nodes that serve a host without TLS, where an authority validates it.
+//! Nodes that serve a host without TLS, and therefore can answer its HTTP-01 challenge.
 
 use crate::app::App;
 use crate::app::acme::plain_hosts::PlainHosts;
@@ -37,7 +37,7 @@ impl App {
         Ok(nodes)
     }
 
-    /// The hosts of a bundle, from memory if it was read before: its files never change.
+    /// Hosts of a bundle, cached: the files of a bundle never change.
     async fn plain_hosts(&self, id: BundleId) -> Result<Arc<PlainHosts>, Error> {
         if let Some(known) = self.plain_hosts.get(&id) {
             return Ok(known);

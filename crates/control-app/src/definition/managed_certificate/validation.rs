@@ -1,4 +1,5 @@
-//! Validation by HTTP-01 through the nodes: each node that serves a host answers, before the authority is notified.
+//! HTTP-01 validation through nodes: all nodes that serve a host must be ready before the authority
+//! is asked to validate.
 
 use super::issuance::IssuanceFault;
 use crate::app::App;
@@ -13,15 +14,15 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// Time for the confirmations of all nodes: each polls at least every 30 seconds.
+/// Time limit for the confirmations of all nodes, which poll at least every 30 seconds.
 const CONFIRMATION_TIME: Duration = Duration::from_secs(90);
-/// Interval of looking for confirmations.
+/// Interval of reading confirmations from the database.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// Nodes that a failure names.
+/// Maximum number of nodes that a failure names.
 const NAMED_NODES: i64 = 5;
 
 impl App {
-    /// Refuses hosts that no online node of the project serves, before the authority hears of them.
+    /// Refuses hosts that no online node of the project serves, before an order is placed.
     pub(super) async fn require_served(
         &self,
         value: &ManagedCertificate,
@@ -35,7 +36,8 @@ impl App {
         Ok(())
     }
 
-    /// Hands the challenges of an order to the nodes, waits until they answer, and lets the authority validate.
+    /// Hands the challenges to the nodes, waits for their confirmations, and requests the
+    /// validation.
     pub(super) async fn validate_order(
         &self,
         value: &ManagedCertificate,
@@ -53,7 +55,7 @@ impl App {
         Ok(())
     }
 
-    /// Gives each challenge to the nodes that serve its host.
+    /// Stores each challenge for every online node that serves its host, and wakes those nodes.
     async fn hand_out(
         &self,
         value: &ManagedCertificate,
@@ -94,7 +96,7 @@ impl App {
         Ok(())
     }
 
-    /// Waits until each node that is still online answers, and at least one for each host.
+    /// Waits until all nodes that are still online have confirmed, at least one for each host.
     async fn await_confirmations(
         &self,
         value: &ManagedCertificate,
@@ -127,7 +129,7 @@ impl App {
         }
     }
 
-    /// Ends the validations of a certificate: the nodes stop answering.
+    /// Deletes the challenges of a certificate, so that nodes stop answering them.
     pub(super) async fn end_validation(&self, id: ManagedCertificateId) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         let nodes = tx.delete_challenges(id).await?;

@@ -1,4 +1,4 @@
-//! Sums of the steps of a window and of the window a week before.
+//! Sums of a window's steps, compared with the window a week before.
 
 use control_domain::{CountedRequests, RouteCounts, StepTraffic, TrafficWindow};
 use control_store::{PackedStep, PackedTotal, StoreError};
@@ -7,15 +7,15 @@ use jiff::Timestamp;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Values of a label that are listed.
+/// Maximum number of listed label values.
 const MAX_GROUPS: usize = 1_000;
 
-/// Requests of a period, and of the same one a week before.
+/// Requests of a period, and of the same period a week before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrafficFigures {
     /// Requests of the period.
     pub counted: CountedRequests,
-    /// A week before; `None` if the counts do not reach back that far.
+    /// Requests a week before; `None` if the counts do not cover that period.
     pub week_before: Option<CountedRequests>,
 }
 
@@ -26,20 +26,20 @@ pub struct TrafficPoint {
     pub at: Timestamp,
     /// `None` if no node reported requests.
     pub counted: Option<CountedRequests>,
-    /// The same step a week earlier; `None` for steps of five minutes.
+    /// Requests of the same step a week before; `None` for steps of five minutes.
     pub week_before: Option<CountedRequests>,
 }
 
 /// Requests of a route, or of the nodes with one value of a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedTraffic {
-    /// The route or the value.
+    /// Name of the route, or value of the label.
     pub name: String,
     /// Requests of the route or label value in the period.
     pub figures: TrafficFigures,
 }
 
-/// Requests of two windows without their nodes.
+/// Rows of a window and of the window a week before, without nodes.
 #[derive(Debug)]
 pub(super) struct TotalPeriods {
     pub(super) window: TrafficWindow,
@@ -48,10 +48,10 @@ pub(super) struct TotalPeriods {
     pub(super) earlier_steps: Vec<PackedTotal>,
 }
 
-/// Requests by the start of their step.
+/// Requests by start of step.
 type StepTotals = BTreeMap<Timestamp, CountedRequests>;
 
-/// Rows of two windows.
+/// Rows of a window and of the window a week before.
 #[derive(Debug)]
 pub(super) struct Periods {
     pub(super) window: TrafficWindow,
@@ -62,7 +62,7 @@ pub(super) struct Periods {
     pub(super) values: BTreeMap<NodeId, String>,
 }
 
-/// Figures of a window in addition to those of the earlier one.
+/// Figures of a window, compared with the window a week before.
 #[derive(Debug)]
 pub(super) struct Summary {
     pub(super) total: TrafficFigures,
@@ -73,7 +73,7 @@ pub(super) struct Summary {
     pub(super) groups: Vec<NamedTraffic>,
 }
 
-/// Sums of one window.
+/// Sums over one window.
 #[derive(Debug, Default)]
 struct Sums {
     all: StepTraffic,
@@ -117,7 +117,7 @@ impl Periods {
 }
 
 impl TotalPeriods {
-    /// All requests in addition to those of the earlier window, and those of each step.
+    /// Total figures of the window, and its steps, compared with a week before.
     pub(super) fn totals(&self) -> Result<(TrafficFigures, Vec<TrafficPoint>), StoreError> {
         let Self {
             window,
@@ -161,12 +161,13 @@ fn total(steps: &StepTotals) -> CountedRequests {
     total
 }
 
-/// Returns true if counts reach back to the beginning of the window; only then is the window comparable.
+/// Returns true if counts exist from the start of the window on, as the comparison requires.
 fn is_complete(totals: &StepTotals, window: TrafficWindow) -> bool {
     totals.contains_key(&window.from)
 }
 
-/// The steps of a window, each with the one of the earlier window if both have steps of one length.
+/// The steps of a window, each with the step a week before if both windows have the same step
+/// length.
 fn points(
     window: TrafficWindow,
     earlier: TrafficWindow,
@@ -199,7 +200,7 @@ fn by_value(
     groups
 }
 
-/// Figures with the earlier ones, most requests first.
+/// Combines figures with those of a week before, most requests first.
 fn with_week_before<K: Ord + Clone>(
     now: BTreeMap<K, CountedRequests>,
     before: Option<&BTreeMap<K, CountedRequests>>,

@@ -1,4 +1,4 @@
-//! Start of a sign-in: the request that the browser takes to the provider.
+//! First half of a sign-in: the request that the browser takes to the provider.
 
 use super::{SsoIntent, SsoRequest, SsoStart};
 use crate::account::session::own_session;
@@ -18,17 +18,17 @@ use control_sso::saml::{AuthnRequest, SpKey, request_id};
 use control_store::{SsoPending, Versioned};
 use control_wire::OrgId;
 
-/// A sign-in with a request that is ready to be sent to the provider.
+/// A sign-in whose request is ready to be sent.
 struct BegunSignIn {
-    /// Secret that the provider returns: the state of OpenID Connect, or the relay state of SAML.
+    /// Secret that the provider returns: `state` of OpenID Connect, or `RelayState` of SAML.
     state: Secret,
     contents: SsoAttemptContents,
-    /// Address of the provider, with the request.
+    /// URL at the provider, including the request.
     location: String,
 }
 
 impl App {
-    /// Begins a sign-in, or the linking of an identity.
+    /// Begins a sign-in, for any purpose.
     ///
     /// # Errors
     ///
@@ -139,8 +139,9 @@ impl App {
     }
 }
 
-/// A link requires a member with a fresh proof of identity; a test requires an administrator of the
-/// organization. The session of a proof is compared when the response arrives.
+/// Checks the permission for the intent. A link needs a member with a fresh proof of identity, a
+/// trial an administrator of the organization. The session of a proof is checked when the response
+/// arrives.
 fn purpose(org: OrgId, intent: SsoIntent<'_>) -> Result<SsoPurpose, Error> {
     match intent {
         SsoIntent::SignIn => Ok(SsoPurpose::SignIn),

@@ -1,4 +1,4 @@
-//! End of a sign-in by OpenID Connect.
+//! Second half of an OpenID Connect sign-in.
 
 use super::SsoOutcome;
 use crate::app::App;
@@ -12,7 +12,7 @@ use control_sso::oidc::{Attempt, Callback, OidcError};
 use control_store::SsoPending;
 use control_wire::OrgId;
 
-/// A callback of OpenID Connect with the attempt that it belongs to.
+/// A callback with the attempt that its `state` belongs to.
 struct BegunByOidc {
     callback: Callback,
     state: String,
@@ -20,7 +20,7 @@ struct BegunByOidc {
 }
 
 impl App {
-    /// Ends a sign-in by OpenID Connect with the query of its callback.
+    /// Completes an OpenID Connect sign-in with the query of its callback.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! End of a sign-in by SAML: the response of the provider, and the ticket of the browser that began it.
+//! Second half of a SAML sign-in: the posted response, and the ticket for the browser that began
+//! the sign-in.
 
 use super::{SamlArrival, SsoOutcome};
 use crate::app::App;
@@ -19,7 +20,7 @@ use control_store::{SsoPending, StoreError, Versioned};
 use control_wire::OrgId;
 use jiff::Timestamp;
 
-/// A SAML response, not verified, with the attempt that it belongs to.
+/// An unverified SAML response with the attempt that its `RelayState` belongs to.
 struct BegunBySaml {
     xml: Vec<u8>,
     connection: Versioned<SsoConnection>,
@@ -28,7 +29,8 @@ struct BegunBySaml {
 }
 
 impl App {
-    /// Takes a SAML response that a browser posted from the provider's site, without a cookie.
+    /// Accepts a SAML response. The browser posts it from the provider's site, so the request
+    /// carries no cookie.
     ///
     /// # Errors
     ///
@@ -111,8 +113,8 @@ impl App {
         })
     }
 
-    /// The arrival, and the cookie's hash of the browser that began the sign-in; `None` if no
-    /// browser did.
+    /// Verifies the response. Returns the arrival, and the cookie hash of the browser that began
+    /// the sign-in; `None` for an unsolicited response.
     async fn arrive_by_saml(
         &self,
         visit: &Visit,
@@ -156,7 +158,7 @@ impl App {
         Ok((arrival, Some(pending.browser_hash)))
     }
 
-    /// An unknown certificate is looked up in refreshed metadata.
+    /// Verifies the response. An unknown certificate causes a refresh of the metadata.
     async fn verified_claims(
         &self,
         connection: &Versioned<SsoConnection>,
@@ -203,7 +205,8 @@ impl App {
         }
     }
 
-    /// Completes a SAML sign-in: the browser that began it presents the ticket of its response.
+    /// Completes a SAML sign-in with the ticket of its response, presented by the browser that
+    /// began it.
     ///
     /// # Errors
     ///
