@@ -1,4 +1,4 @@
-//! The settings of an organization's single sign-on.
+//! Settings of an organization's single sign-on.
 
 use crate::app::{App, taken};
 use crate::audit::value::{Audited, changed, created, deleted, done};
@@ -15,20 +15,21 @@ use zeroize::Zeroizing;
 const MAX_SECRET_BYTES: usize = 1_000;
 const MAX_DOMAINS: usize = 100;
 
-/// An organization's single sign-on, for its administrators.
+/// Single sign-on of an organization, as its administrators see it.
 #[derive(Debug)]
 pub struct SsoOverview {
-    /// The connection, if there is one.
+    /// The connection to an identity provider; `None` while single sign-on is off.
     pub connection: Option<Versioned<SsoConnection>>,
-    /// Domains of addresses for new users; without effect in an installation of one organization.
+    /// Domains in which the provider may create users; no restriction if the installation has one
+    /// organization.
     pub domains: Vec<String>,
-    /// The last sign-ins, newest first: at most ten confirmed by the provider, and ten further
-    /// ones.
+    /// Recent sign-ins, newest first: at most ten that the provider confirmed, and ten that it did
+    /// not.
     pub sign_ins: Vec<SsoSignIn>,
 }
 
 impl App {
-    /// The organization's single sign-on.
+    /// Reads the organization's single sign-on.
     pub async fn sso(&self, call: &Call, org: OrgId) -> Result<SsoOverview, Error> {
         call.actor.require(Access::ADMINISTER, Tenant::org(org))?;
         let mut tx = self.store.read().await?;
@@ -39,7 +40,7 @@ impl App {
         })
     }
 
-    /// The user's own organizations that have single sign-on, with their names.
+    /// The user's organizations with single sign-on.
     pub async fn orgs_with_sso(&self, call: &Call) -> Result<Vec<Org>, Error> {
         call.actor.holds(Access::Session)?;
         let mut tx = self.store.read().await?;
@@ -54,8 +55,8 @@ impl App {
         Ok(found)
     }
 
-    /// Creates or changes the connection. `client_secret` is for OpenID Connect; if absent, the
-    /// stored one is kept for an unchanged endpoint. Sessions from a replaced provider end.
+    /// Creates or replaces the connection. `client_secret` is for OpenID Connect; `None` keeps the
+    /// stored secret, if the endpoint is unchanged. Sessions from a replaced provider end.
     pub async fn set_sso(
         &self,
         call: &Call,
@@ -69,8 +70,8 @@ impl App {
             (SsoSettings::Saml(_), Some(_)) => {
                 return Err(Refusal::invalid("client_secret", "is of OpenID Connect").into());
             }
-            // Generating a key takes a moment: it precedes the transaction, and is discarded if a
-            // key is kept.
+            // Generated before the transaction, because it takes a moment; discarded if a key is
+            // kept.
             (SsoSettings::Saml(_), None) => Some(self.heavy(org, SpKey::generate).await?),
             (SsoSettings::Oidc(_), _) => None,
         };
@@ -129,8 +130,8 @@ impl App {
         let Versioned { value, version } = found;
         let (org, old) = (value.org, value.secret);
         let keeps = settings.keeps_secret_of(&value.settings);
-        // A SAML key is published in metadata: it is kept, so that the identity provider need not
-        // be updated.
+        // The SAML key is published in metadata. It is kept, so that the identity provider needs no
+        // update.
         let keeps_key = keeps && matches!(settings, SsoSettings::Saml(_));
         let replaced = match secret {
             Some(secret) if !keeps_key => Some(secret),
@@ -168,8 +169,9 @@ impl App {
         })
     }
 
-    /// Switches single sign-on off; sessions from the provider end. Identities are kept, for another
-    /// connection to the same provider. On the command line, it restores access for administrators.
+    /// Switches single sign-on off, and ends sessions from the provider. Identities are kept for
+    /// another connection to the same provider. On the command line, this restores access for
+    /// administrators.
     pub async fn delete_sso(&self, call: &Call, org: OrgId) -> Result<(), Error> {
         let is_system = call.actor.holds(Access::System);
         is_system.or_else(|_| call.actor.require(Access::CONTROL, Tenant::org(org)))?;
@@ -186,7 +188,7 @@ impl App {
             .await
     }
 
-    /// Assigns domains to the organization; its provider may create users with addresses in them.
+    /// Sets the domains in which the organization's provider may create users.
     ///
     /// # Errors
     ///
@@ -209,11 +211,11 @@ impl App {
         Ok(domains)
     }
 
-    /// The metadata of this service for an organization with SAML; it is public.
+    /// The public SAML metadata of this service for an organization.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`] for every other organization.
+    /// [`Refusal::NotFound`] if the organization has no SAML connection.
     pub async fn sp_metadata(&self, org: OrgId) -> Result<String, Error> {
         let found = self.store.read().await?.sso_connection(org).await?;
         let found = found.ok_or(Refusal::NotFound)?.value;
@@ -231,7 +233,7 @@ impl App {
         .xml())
     }
 
-    /// The secret of a connection, opened.
+    /// Opens the stored secret of a connection.
     pub(crate) async fn sso_secret(
         &self,
         connection: &SsoConnection,
@@ -262,7 +264,7 @@ impl App {
         Ok(tx.insert_secret(&stored).await?)
     }
 
-    /// Answers of the provider must reach this installation.
+    /// Checks that responses of the provider can reach this installation.
     fn check_site(&self, org: OrgId, settings: &SsoSettings) -> Result<(), Error> {
         match settings {
             SsoSettings::Oidc(_) if self.sso_site.public_url.is_none() => {
@@ -285,7 +287,7 @@ impl App {
     }
 }
 
-/// The path that SAML responses are posted to.
+/// Path of the assertion consumer service, to which browsers post SAML responses.
 pub fn acs_path(org: OrgId) -> String {
     format!("/sso/{org}/saml/acs")
 }
@@ -297,7 +299,7 @@ fn checked_secret(text: &str) -> Result<Zeroizing<Vec<u8>>, Error> {
     Ok(Zeroizing::new(text.as_bytes().to_vec()))
 }
 
-/// Domains in lower case, each once.
+/// Validates domains; returns them in lower case, sorted, without duplicates.
 fn checked_domains(domains: &[String]) -> Result<Vec<String>, Error> {
     let is_label = |label: &str| {
         let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

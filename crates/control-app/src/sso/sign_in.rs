@@ -18,54 +18,56 @@ use control_domain::{Name, Refusal, SsoAttemptContents, SsoConnection, SsoRefusa
 use control_store::{SsoPending, Versioned};
 use control_wire::OrgId;
 
-/// Parameters of a new sign-in.
+/// Parameters for beginning a sign-in.
 #[derive(Clone, Copy, Debug)]
 pub struct SsoRequest<'a> {
-    /// The path to go to in the end.
+    /// Path to redirect to after the sign-in.
     pub return_to: &'a str,
-    /// The cookie of an earlier beginning; kept, so that two windows do not disturb each other.
+    /// Secret of the browser's cookie from an earlier attempt. It is reused, so that sign-ins in
+    /// two windows do not invalidate each other.
     pub browser: Option<&'a Secret>,
-    /// Purpose of the sign-in: a session, a link, a test or a proof.
+    /// Purpose of the sign-in.
     pub intent: SsoIntent<'a>,
 }
 
-/// The purpose of a sign-in at a provider, with the request of a browser that is signed in already.
+/// Purpose of a sign-in at a provider, with the request's context if the browser is already signed
+/// in.
 #[derive(Clone, Copy, Debug)]
 pub enum SsoIntent<'a> {
-    /// Begins a session.
+    /// Start a session.
     SignIn,
-    /// A further identity of the user.
+    /// Link a further identity to the user.
     Link(&'a Call),
-    /// Another proof of identity, for the session of the request.
+    /// Renew the proof of identity of the request's session.
     Proof(&'a Call),
-    /// A trial of the connection by an administrator of the organization, without effect.
+    /// Test the connection, by an administrator of the organization; changes nothing.
     Trial(&'a Call),
 }
 
-/// A sign-in that began.
+/// A sign-in that has begun.
 #[derive(Debug)]
 pub struct SsoStart {
-    /// The URL to redirect the browser to.
+    /// URL at the provider to redirect the browser to.
     pub location: String,
-    /// The secret for the browser's cookie.
+    /// Secret for the browser's cookie, which binds the response to it.
     pub browser: Secret,
 }
 
-/// A sign-in that ended well.
+/// A completed sign-in.
 #[derive(Debug)]
 pub struct SsoOutcome {
-    /// The new session, or the one that was proven again; `None` if an identity was linked, or the connection tried.
+    /// The new or renewed session; `None` if an identity was linked, or the connection tested.
     pub session: Option<NewSession>,
-    /// The path to go to.
+    /// Path to redirect to.
     pub return_to: String,
 }
 
-/// A SAML response that was verified.
+/// Result of a verified SAML response.
 #[derive(Debug)]
 pub enum SamlArrival {
-    /// Ticket that the browser of the sign-in must present.
+    /// One-time ticket, to be presented by the browser that began the sign-in.
     Ticket(Secret),
-    /// An unsolicited response, permitted by the connection.
+    /// The sign-in of an unsolicited response, which the connection permits.
     Unsolicited(Box<SsoOutcome>),
 }
 
@@ -110,7 +112,7 @@ impl App {
         Ok(found.ok_or(SsoRefusal::NoAttempt)?)
     }
 
-    /// The organization of a sign-in, by its identifier or its name.
+    /// Finds the organization of a sign-in by its identifier or name.
     ///
     /// # Errors
     ///
@@ -129,7 +131,7 @@ impl App {
         Ok(found.ok_or(Refusal::NotFound)?)
     }
 
-    /// The callback of OpenID Connect, as the provider has it registered.
+    /// The OpenID Connect callback URL, to be registered with the provider.
     pub fn redirect_uri(&self, org: OrgId) -> String {
         let base = self.sso_site.public_url.as_deref().unwrap_or_default();
         format!("{base}/sso/{org}/oidc/callback")
