@@ -1,7 +1,7 @@
-//! The audit log: each entry has an HMAC over itself and the previous one.
+//! The audit log: a chain of entries, each with an HMAC over itself and the previous one.
 //!
-//! It is also the outbox. The head's number grows with every change, in the same transaction, so
-//! each replica watches that one row and wakes its long polls.
+//! The log is also the outbox: the number of the newest entry grows with every change, in the same
+//! transaction. Each replica polls that one row to wake its long polls.
 
 pub(crate) mod archive;
 mod chain;
@@ -25,32 +25,34 @@ use sqlx::query;
 /// Result of verifying the whole log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditVerification {
-    /// The first entry that does not fit the chain, by its number from 1: it, or one before it, was changed or removed.
+    /// Number, from 1, of the first entry that breaks the chain: this entry or the one before it
+    /// was changed or removed.
     pub fault: Option<i64>,
-    /// The number of entries, archived ones too.
+    /// Number of entries, including archived ones.
     pub entries: i64,
-    /// The number of entries that are archived, and deleted here.
+    /// Number of entries that are archived and deleted from the database.
     pub archived: i64,
-    /// The first entry with an HMAC; `None` without any.
+    /// Number of the first entry with an HMAC; `None` if there is none.
     pub keyed_from: Option<i64>,
-    /// The link of the newest entry: a note of it elsewhere proves later that the log was not cut there.
+    /// Link of the newest entry. A copy kept elsewhere proves later that no entries were cut off
+    /// the end.
     pub head: String,
 }
 
 impl AuditVerification {
-    /// Returns true if the log is unchanged, as far as a key can prove it.
+    /// Returns true if no fault was found. Only entries with an HMAC are proven unchanged.
     pub fn is_intact(&self) -> bool {
         self.fault.is_none() && (self.entries == 0 || self.keyed_from.is_some())
     }
 }
 
 impl Transaction {
-    /// Records a change of the command, for the next entry of this transaction.
+    /// Sets the change for the next audit entry of this transaction.
     pub fn note_change(&mut self, change: AuditChange) {
         self.change = change;
     }
 
-    /// Appends an entry; returns its number. Writers wait here for each other until they commit.
+    /// Appends an entry and returns its number. Locks the log until the commit.
     pub async fn append_audit(
         &mut self,
         entry: &AuditEntry<'_>,
@@ -73,7 +75,7 @@ impl Transaction {
         Ok(seq)
     }
 
-    /// The next number in the log of an organization. Entries of older versions get theirs first.
+    /// The next number in the log of an organization. Numbers entries of earlier releases first.
     async fn next_number(&mut self, tenant: Tenant) -> Result<i64, StoreError> {
         let newest = match self.audit_newest(tenant.org).await? {
             0 => self.archived_number(tenant.org).await?,
@@ -94,7 +96,7 @@ impl Transaction {
         Ok(last + 1)
     }
 
-    /// The number of the newest entry; 0 if there is none.
+    /// Number of the newest entry; 0 if the log is empty.
     pub async fn audit_head(&mut self) -> Result<i64, StoreError> {
         let row = query("SELECT seq FROM audit_head WHERE id = 1")
             .fetch_one(self.connection())
@@ -102,7 +104,7 @@ impl Transaction {
         number(&row, "seq")
     }
 
-    /// Organizations with entries after number `seq`, each with the number of its newest one.
+    /// Organizations with entries after number `seq`, with the number of the newest entry of each.
     pub async fn orgs_changed_after(&mut self, seq: i64) -> Result<Vec<(OrgId, i64)>, StoreError> {
         let newest = "SELECT org_id, MAX(seq) AS newest FROM audit
                       WHERE seq > $1 AND org_id IS NOT NULL GROUP BY org_id";
@@ -113,12 +115,12 @@ impl Transaction {
         orgs.collect()
     }
 
-    /// Reads the whole log, 500 entries at a time, and compares every link from the newest archive's up to the head's.
-    /// Without the key, keyed links and archives are faults.
+    /// Verifies every link from the newest archive to the head, 500 entries at a time. Without the
+    /// key, keyed links and archives count as faults.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if it cannot be read.
+    /// [`StoreError`] if the log cannot be read.
     pub async fn verify_audit(
         &mut self,
         key: Option<&AuditKey>,
@@ -129,7 +131,8 @@ impl Transaction {
                 Ok(chain) => self.verify_after(chain, key).await?,
                 Err(first) => self.unproven_archive(first).await?,
             };
-            // Entries archived concurrently seem to be missing.
+            // Entries that were archived during the verification appear to be missing: verify
+            // again.
             if found.fault.is_none() || archives == self.audit_archives().await? {
                 return Ok(found);
             }
@@ -151,7 +154,7 @@ impl Transaction {
         mut chain: Chain,
         key: Option<&AuditKey>,
     ) -> Result<AuditVerification, StoreError> {
-        // One statement reads a consistent state of both tables, also with concurrent writers.
+        // A single statement reads a consistent state of both tables, even with concurrent writers.
         let head = "SELECT seq, hash, (SELECT COALESCE(MAX(seq), 0) FROM audit) AS newest
                     FROM audit_head WHERE id = 1";
         let head = query(head).fetch_one(self.connection()).await?;

@@ -19,7 +19,7 @@ use control_domain::{Bundle, BundleArchive, BundleSignature, BundleState, Name, 
 use control_wire::{BundleId, ProjectId};
 use sqlx::any::AnyRow;
 
-/// `listed` leaves out the diagnostics, which no list shows.
+/// Columns of a bundle; `listed` leaves out diagnostics, which lists do not show.
 macro_rules! select {
     (listed $rest:literal) => {
         select!("'' AS diagnostics", $rest)
@@ -51,7 +51,7 @@ pub struct BundleFilter {
     pub state: Option<BundleState>,
     /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
-    /// Another order than by creation.
+    /// Sort order; `None` sorts by creation.
     pub sort: Option<Sort>,
 }
 
@@ -94,7 +94,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The bundle, if it exists.
+    /// The bundle; `None` if it does not exist.
     pub async fn bundle(
         &mut self,
         bundle: BundleId,
@@ -117,7 +117,7 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Updates name and state of the bundle with `version`; returns the next one.
+    /// Updates name and state of the bundle if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///

@@ -1,13 +1,13 @@
-//! Error of the store.
+//! Errors of the store.
 
 use sqlx::migrate::MigrateError;
 
 /// PostgreSQL's `serialization_failure` and `deadlock_detected`.
 const CONFLICT_SQLSTATES: &[&str] = &["40001", "40P01"];
 
-/// PostgreSQL's classes of a lost connection, of insufficient resources such as a full disk, of an operator's
-/// intervention (a shutdown, a crash, a start) and of errors of the system, and `read_only_sql_transaction`.
-/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+/// PostgreSQL's error classes for lost connections, insufficient resources such as a full disk,
+/// operator intervention (shutdown, crash, start) and system errors, and
+/// `read_only_sql_transaction`. <https://www.postgresql.org/docs/current/errcodes-appendix.html>
 const UNAVAILABLE_SQLSTATE_PREFIXES: &[&str] = &["08", "53", "57P", "58", "25006"];
 /// SQLite's `BUSY`, `READONLY`, `IOERR`, `FULL` and `CANTOPEN`.
 /// <https://www.sqlite.org/rescode.html>
@@ -18,37 +18,37 @@ const SQLITE_CORRUPT: u32 = 11;
 /// Error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The row has a newer version than the one read, or was deleted; or this transaction was
-    /// rolled back to resolve a deadlock.
+    /// The row was changed or deleted since it was read, or this transaction was rolled back to
+    /// resolve a deadlock.
     #[error("changed meanwhile")]
     Stale,
     /// A unique value exists already.
     #[error("conflicts with what exists")]
     Conflict,
-    /// A row refers to one that does not exist, or is referred to.
+    /// A row refers to a missing row, or another row refers to it.
     #[error("refers to what does not exist, or is referred to")]
     Reference,
-    /// A column has a value that no writer produces.
+    /// A column has a value that this program never writes.
     #[error("column {0} cannot be read")]
     Corrupt(&'static str),
-    /// A newer program wrote the database.
+    /// The schema is newer than this program.
     #[error(
         "its schema {0} is newer than this version knows: start the version that wrote it, or restore the backup from \
          before"
     )]
     Newer(i64),
-    /// The program has not brought the database up to date yet.
+    /// The schema is older than this program: its migrations have not run.
     #[error(
         "its schema {0} is older than this version needs: start this version first, or use the one that wrote it"
     )]
     Older(i64),
-    /// A page of the database file is corrupt.
+    /// A page of the SQLite file is corrupt.
     #[error("the database file is damaged ({0}): restore the newest backup")]
     Damaged(String),
-    /// The database takes no writes: its disk is full or read-only.
+    /// The database accepts no writes: its disk is full or read-only.
     #[error("the database takes no writes")]
     Unwritable,
-    /// The schema could not be updated.
+    /// A migration failed.
     #[error("migration failed")]
     Migration(#[source] MigrateError),
     /// The database could not be reached in time.
@@ -112,7 +112,8 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// The primary code of SQLite, which PostgreSQL's codes of five characters are not.
+/// Parses SQLite's primary code. PostgreSQL's codes have five characters and are never numbers this
+/// small.
 fn sqlite_code(code: &str) -> Option<u32> {
     let extended: Option<u32> = code.parse().ok().filter(|_| code.len() < 5);
     extended.map(|code| code & 0xff)

@@ -1,7 +1,8 @@
-//! Durable state: SQLite or PostgreSQL, by the same SQL statements.
+//! Persistent state in SQLite or PostgreSQL, with the same SQL statements for both.
 //!
-//! A command is one [`Transaction`]. Two writers of one row never overwrite each other: an update
-//! names the version that it read, and is [`StoreError::Stale`] if there is a newer one.
+//! Each command is one [`Transaction`]. Concurrent writers never overwrite each other: an update
+//! names the version that was read, and fails as [`StoreError::Stale`] if another version is
+//! stored.
 #![expect(
     clippy::missing_errors_doc,
     reason = "`StoreError` says when each of its variants occurs"

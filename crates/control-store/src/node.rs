@@ -24,8 +24,8 @@ use jiff::Timestamp;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
-/// The columns of a node with its report and its order; `$from` joins `n`, `h` and `o`. `listed` leaves out the large
-/// ones, which no list shows: 200 nodes have 100 MB of traffic.
+/// Columns of a node with its report and order; `$from` joins `n`, `h` and `o`. `listed` leaves out
+/// the large columns, which lists do not show: 200 nodes can have 100 MB of traffic counters.
 macro_rules! select_nodes {
     (listed $from:literal) => {
         select_nodes!("CAST(NULL AS TEXT)", "CAST(NULL AS TEXT)", $from)
@@ -103,7 +103,7 @@ impl Transaction {
         sql(by_id).bind(node).one(self).await
     }
 
-    /// Updates the labels of the node with `version`; returns the next one.
+    /// Updates the labels if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl Transaction {
         Ok(version)
     }
 
-    /// Deletes the node with `version`, and everything that belongs to it.
+    /// Deletes the node and all of its rows if `version` is stored.
     ///
     /// # Errors
     ///

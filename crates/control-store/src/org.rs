@@ -14,7 +14,7 @@ use control_domain::{Name, Org, OrgSecurity};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
 
-/// Tables of an organization without projects, in the order of their references.
+/// Tables with rows of an organization without projects, in an order that respects references.
 const BELONGINGS: &[&str] = &[
     "DELETE FROM identities WHERE org_id = $1",
     "DELETE FROM org_domains WHERE org_id = $1",
@@ -84,9 +84,10 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Until this transaction ends, no other one of the same kind continues.
+    /// Locks the organization until this transaction ends.
     pub async fn lock_org(&mut self, org: OrgId) -> Result<(), StoreError> {
-        // Writes nothing new: PostgreSQL locks the row, and a writer of SQLite is alone anyway.
+        // Changes no value: the statement makes PostgreSQL lock the row, and SQLite has a single
+        // writer.
         let lock = sql("UPDATE orgs SET version = version WHERE id = $1");
         lock.bind(org).run(self).await?;
         Ok(())
@@ -105,7 +106,7 @@ impl Transaction {
         rows.iter().map(|row| text(row, "name")).collect()
     }
 
-    /// The organizations that a user is a member of.
+    /// Organizations with this user as a member.
     pub async fn orgs_of_user(
         &mut self,
         user: UserId,
@@ -120,7 +121,7 @@ impl Transaction {
         list.sorted(self, &SORTED, sort.as_ref(), page).await
     }
 
-    /// Updates the organization with `version`; returns the next one.
+    /// Updates the organization if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl Transaction {
         Ok(first.bind(org).row(self).await?.is_some())
     }
 
-    /// Deletes the organization that had `version`, with its members and keys.
+    /// Deletes the organization with its members and keys if `version` is stored.
     ///
     /// # Errors
     ///

@@ -63,7 +63,7 @@ impl Transaction {
         sql(select!("WHERE id = $1")).bind(project).one(self).await
     }
 
-    /// The projects of an organization; `only` limits them to one.
+    /// The projects of an organization; `only` restricts the list to one project.
     pub async fn projects(
         &mut self,
         org: OrgId,
@@ -79,7 +79,7 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Updates the project with `version`; returns the next one.
+    /// Updates the project if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -98,7 +98,8 @@ impl Transaction {
         } = project;
         let asked_by = weaker.as_ref().map(|weaker| weaker.asked_by);
         let asked = weaker.as_ref().map_or(rules, |weaker| &weaker.rules);
-        // The strictest rule is none by which a wish is weaker, and has no name in this column.
+        // The strictest rule is never requested as a weaker one, and this column has no name for
+        // it.
         let asked_rule = Some(asked.approve).filter(|rule| *rule != ApprovalRule::All);
         let update = "UPDATE projects SET name = $1, approve = $2, refuse_warnings = $3,
                         freezes = $4, weaker_approve = $5, weaker_refuse_warnings = $6,
@@ -115,7 +116,7 @@ impl Transaction {
         update.bind(*id).write(self, version).await
     }
 
-    /// Deletes the project with `version`, and everything in it, including sealed secrets.
+    /// Deletes the project and everything in it, including sealed secrets, if `version` is stored.
     ///
     /// # Errors
     ///

@@ -22,7 +22,7 @@ use control_domain::{
 use control_wire::{BundleId, ProjectId, RolloutId};
 use sqlx::any::AnyRow;
 
-/// Rollouts per page of the scheduler.
+/// Maximum number of rollouts per page of the scheduler.
 const MAX_MOVING: i64 = 1_000;
 
 macro_rules! select {
@@ -66,13 +66,13 @@ pub struct RolloutFilter {
 /// A batch as stored at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBatch {
-    /// Batch without its nodes.
+    /// The batch, without its nodes.
     pub batch: Batch,
-    /// Its nodes; `None` before it ended.
+    /// Number of nodes; `None` until the batch has ended.
     pub nodes: Option<i64>,
-    /// Nodes that ran the bundle.
+    /// Number of nodes that ran the bundle; `None` until the batch has ended.
     pub ready: Option<i64>,
-    /// JSON of the gate's figures.
+    /// The gate's figures as JSON; `None` without a gate.
     pub figures: Option<String>,
 }
 
@@ -157,7 +157,7 @@ impl Transaction {
         one.bind(rollout).one(self).await
     }
 
-    /// The rollouts of a project, perhaps only those in one state.
+    /// The rollouts of a project, optionally in one state only.
     pub async fn rollouts(
         &mut self,
         project: ProjectId,
@@ -171,8 +171,8 @@ impl Transaction {
         list.page(self, "r.id", page).await
     }
 
-    /// Up to 1 000 rollouts later than `after`, for the scheduler. Includes a paused one if its bundle
-    /// was revoked.
+    /// Up to 1 000 rollouts after `after` that the scheduler may advance. Includes a paused one if
+    /// its bundle was revoked.
     pub async fn moving_rollouts(
         &mut self,
         after: Option<RolloutId>,
@@ -188,7 +188,7 @@ impl Transaction {
         rows.iter().map(|row| id(row, "id")).collect()
     }
 
-    /// Updates the rollout with `version`, including the current batch; returns the next version.
+    /// Updates the rollout and its current batch if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -242,7 +242,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The batches of a rollout that were opened, at most 500.
+    /// Batches opened so far, at most 500.
     pub async fn rollout_batches(
         &mut self,
         rollout: RolloutId,
@@ -262,7 +262,7 @@ impl Transaction {
         rows.iter().map(stored).collect()
     }
 
-    /// Returns true if an unfinished rollout deploys the bundle.
+    /// Returns true if a rollout that has not ended deploys the bundle.
     pub async fn bundle_moves(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let first = "SELECT id FROM rollouts WHERE bundle_id = $1
                      AND state IN ('running', 'paused', 'failed', 'rolling_back') LIMIT 1";
@@ -332,7 +332,7 @@ fn strategy(row: &AnyRow) -> Result<Strategy, StoreError> {
     })
 }
 
-/// The gate's limits in the order of their columns.
+/// The gate's limits, in the order of the columns.
 fn gate_columns(gate: Option<Gate>) -> [Option<i64>; 8] {
     let Some(gate) = gate else {
         return [None; 8];

@@ -1,4 +1,4 @@
-//! Columns as the domain's values.
+//! Conversion of columns to domain values.
 
 pub(crate) mod traffic;
 
@@ -76,7 +76,6 @@ pub(crate) fn optional_id<T: From<Uuid>>(
     Ok(Some(id.into()))
 }
 
-/// An optional address of a client.
 pub(crate) fn address(row: &AnyRow, column: &'static str) -> Result<Option<IpAddr>, StoreError> {
     let text = optional_text(row, column)?;
     let address = text.map(|text| text.parse()).transpose();
@@ -99,7 +98,7 @@ pub(crate) fn optional_time(
         .map_err(|_| StoreError::Corrupt(column))
 }
 
-/// A variant by its name, such as a role or a state.
+/// Parses an enumeration, such as a role or a state, by its name.
 pub(crate) fn named<T>(
     row: &AnyRow,
     column: &'static str,
@@ -108,8 +107,8 @@ pub(crate) fn named<T>(
     from_name(&text(row, column)?).ok_or(StoreError::Corrupt(column))
 }
 
-/// The maker of a credential, from the columns `made_by`, `maker_role` and `maker_project_role`: the higher role of a
-/// member counts.
+/// Creator of a credential, from the columns `made_by`, `maker_role` and `maker_project_role`; of
+/// two roles the higher one counts.
 pub(crate) fn maker(row: &AnyRow) -> Result<Option<Maker>, StoreError> {
     let Some(user) = optional_id(row, "made_by")? else {
         return Ok(None);
@@ -131,12 +130,12 @@ pub(crate) fn versioned<T>(value: T, row: &AnyRow) -> Result<Versioned<T>, Store
     Ok(Versioned { value, version })
 }
 
-/// [`StoreError::Stale`] unless a row of this version existed.
+/// Returns [`StoreError::Stale`] unless a row of the expected version was written.
 pub(crate) fn written(done: &AnyQueryResult) -> Result<(), StoreError> {
     written_rows(done.rows_affected())
 }
 
-/// [`StoreError::Stale`] if no row was written.
+/// Returns [`StoreError::Stale`] if no row was written.
 pub(crate) fn written_rows(count: u64) -> Result<(), StoreError> {
     match count {
         0 => Err(StoreError::Stale),

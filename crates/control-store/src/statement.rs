@@ -1,4 +1,4 @@
-//! A statement with its arguments, and the operations on it.
+//! A SQL statement with its arguments.
 
 pub(crate) mod list;
 
@@ -18,15 +18,15 @@ use sqlx::query::Query;
 use sqlx::{Any, Encode, Type, query};
 use uuid::Uuid;
 
-/// A statement; its arguments are bound in the order `$1`, `$2`, ….
+/// A SQL statement; arguments are bound in the order `$1`, `$2`, ….
 pub(crate) struct Statement {
     query: Query<'static, Any, AnyArguments>,
     is_select: bool,
 }
 
-/// A query that writes.
+/// A query that writes rows.
 pub(crate) trait Write {
-    /// Runs it, and counts the rows that it wrote.
+    /// Executes the query, and counts the written rows.
     async fn write_in(self, tx: &mut Transaction) -> Result<AnyQueryResult, StoreError>;
 }
 
@@ -38,19 +38,19 @@ impl Write for Query<'_, Any, AnyArguments> {
     }
 }
 
-/// A value that can be an argument.
+/// A value that can be bound as an argument.
 pub(crate) trait Argument {
     type Column: for<'q> Encode<'q, Any> + Type<Any> + Send + 'static;
 
     fn into_column(self) -> Self::Column;
 }
 
-/// A value that is read from a row, with its version.
+/// A versioned value that can be read from a row.
 pub(crate) trait Record: Sized {
     fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError>;
 }
 
-/// A statement without arguments yet.
+/// Starts a statement without arguments.
 pub(crate) fn sql(text: &'static str) -> Statement {
     Statement {
         query: query(text),
@@ -67,19 +67,20 @@ impl Statement {
         }
     }
 
-    /// Executes it; returns the number of rows written.
+    /// Executes the statement; returns the number of rows written.
     pub(crate) async fn run(self, tx: &mut Transaction) -> Result<u64, StoreError> {
         Ok(self.query.write_in(tx).await?.rows_affected())
     }
 
-    /// Updates or deletes the row with `version`, bound last; returns the next version.
+    /// Updates or deletes the row if it has `version`, which is bound last; returns the next
+    /// version.
     pub(crate) async fn write(self, tx: &mut Transaction, version: i64) -> Result<i64, StoreError> {
         let done = self.query.bind(version).write_in(tx).await?;
         written(&done)?;
         Ok(version + 1)
     }
 
-    /// The first row, if there is one.
+    /// The first row of the result.
     pub(crate) async fn row(self, tx: &mut Transaction) -> Result<Option<AnyRow>, StoreError> {
         let row = self.query.fetch_optional(tx.connection()).await?;
         if !self.is_select {
@@ -88,7 +89,7 @@ impl Statement {
         Ok(row)
     }
 
-    /// All rows: for statements that bound their number.
+    /// All rows, for statements with a bounded result.
     pub(crate) async fn rows(self, tx: &mut Transaction) -> Result<Vec<AnyRow>, StoreError> {
         let rows = self.query.fetch_all(tx.connection()).await?;
         if !self.is_select {
@@ -97,7 +98,7 @@ impl Statement {
         Ok(rows)
     }
 
-    /// The value in the first row, if there is one.
+    /// The value in the first row.
     pub(crate) async fn one<T: Record>(
         self,
         tx: &mut Transaction,
@@ -105,7 +106,8 @@ impl Statement {
         self.row(tx).await?.as_ref().map(T::read).transpose()
     }
 
-    /// The values of a page. Bound last: the identifier before the page, and the number of rows.
+    /// The values of a page. Binds two further arguments: the identifier before the page, and the
+    /// number of rows.
     pub(crate) async fn page<T: Record>(
         self,
         tx: &mut Transaction,

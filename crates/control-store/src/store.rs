@@ -1,4 +1,4 @@
-//! The database and its transactions.
+//! The database: connections and transactions.
 
 pub(crate) mod audit_event;
 pub(crate) mod pool;
@@ -24,8 +24,8 @@ use tokio::time::timeout;
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 const MAX_POSTGRES_CONNECTIONS: u32 = 16;
-/// Empties the tables that a backup leaves out. Sessions that ended after the backup would be there again, and links
-/// and steps that lead to one.
+/// Statements that empty tables which a backup must not contain: restored, they would revive
+/// sessions that have ended since, and the links and attempts that lead to one.
 const PERISHABLE: [(&str, &str); 7] = [
     ("sessions", "DELETE FROM copy.sessions"),
     ("pending_sign_ins", "DELETE FROM copy.pending_sign_ins"),
@@ -33,7 +33,7 @@ const PERISHABLE: [(&str, &str); 7] = [
     ("sign_in_attempts", "DELETE FROM copy.sign_in_attempts"),
     ("invitations", "DELETE FROM copy.invitations"),
     ("sign_in_tickets", "DELETE FROM copy.sign_in_tickets"),
-    // They stay in the list: operators see the names of those to make again.
+    // Tokens and keys stay listed, so that operators see which ones to create again.
     (
         "enrolment_tokens",
         "UPDATE copy.enrolment_tokens
@@ -44,10 +44,10 @@ const PERISHABLE: [(&str, &str); 7] = [
 /// Time limit of a ping: load balancers poll often, with short timeouts.
 const MAX_PING: Duration = Duration::from_secs(2);
 
-/// Numbers of connections to the database.
+/// Number of connections to the database, by use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionCounts {
-    /// Connections that wait for a transaction.
+    /// Connections free for a transaction.
     pub idle: u32,
     /// Connections in use.
     pub used: u32,
@@ -62,11 +62,11 @@ pub struct Store {
     rows_written: Arc<AtomicU64>,
 }
 
-/// One command's reads and writes. Dropped without [`Transaction::commit`], it never happened.
+/// Reads and writes of one command. Rolled back when dropped without [`Transaction::commit`].
 #[derive(Debug)]
 pub struct Transaction {
     inner: Inner,
-    /// The change for the next entry of the audit log.
+    /// Change for the next audit entry.
     pub(crate) change: AuditChange,
     rows_written: Arc<AtomicU64>,
 }
@@ -77,7 +77,8 @@ enum Inner {
         transaction: sqlx::Transaction<'static, Any>,
         _writer: Option<OwnedSemaphorePermit>,
     },
-    /// Statements that each read the committed state, without a transaction's two extra statements.
+    /// Reads without a transaction, which saves two statements; each statement sees the state
+    /// committed at its time.
     Read(PoolConnection<Any>),
 }
 
@@ -93,8 +94,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Connects to an existing database without changing its schema. On SQLite, every page is read
-    /// once: damage is reported now, and not by the first request that needs the page.
+    /// Connects to an existing database without migrating it. On SQLite, reads every page once, so
+    /// that damage is reported at start and not by the first request that needs the page.
     ///
     /// # Errors
     ///
@@ -103,7 +104,7 @@ impl Store {
         install_default_drivers();
         let is_sqlite = url.starts_with("sqlite:");
         if is_sqlite {
-            // The pool would try again for half a minute with a file that is not a database.
+            // The pool would retry for half a minute if the file is not a database.
             let mut connection = AnyConnection::connect(url).await?;
             let checked = query("PRAGMA quick_check(1)").fetch_one(&mut connection);
             let fault: String = checked.await?.try_get(0)?;
@@ -118,15 +119,16 @@ impl Store {
             pool_options(MAX_POSTGRES_CONNECTIONS, "")
         };
         let pool = match options.connect(url).await {
-            // The pool retries until its timeout and drops the cause: another attempt returns it.
+            // The pool retries until its timeout and drops the cause; a separate attempt reports
+            // it.
             Err(sqlx::Error::PoolTimedOut) => {
                 let tried = AnyConnection::connect(url).await;
                 return Err(tried.err().unwrap_or(sqlx::Error::PoolTimedOut).into());
             }
             pool => pool?,
         };
-        // SQLite has one writer: taking its place first keeps a reader that turns writer from
-        // failing half-way.
+        // SQLite has one writer. Taking its lock at the start avoids a failure half-way, when a
+        // transaction first reads and then writes.
         let begin = if is_sqlite {
             "BEGIN IMMEDIATE"
         } else {
@@ -146,7 +148,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Newer`] or [`StoreError::Older`] if not.
+    /// [`StoreError::Newer`] or [`StoreError::Older`] if the schemas differ.
     pub async fn check_schema(&self) -> Result<(), StoreError> {
         let newest =
             "SELECT CAST(COALESCE(MAX(version), 0) AS BIGINT) AS version FROM _sqlx_migrations";
@@ -160,7 +162,7 @@ impl Store {
         }
     }
 
-    /// A transaction that writes.
+    /// Begins a transaction that writes.
     ///
     /// # Errors
     ///
@@ -169,11 +171,12 @@ impl Store {
         self.begin_in(&self.pool).await
     }
 
-    /// A transaction that writes, and on SQLite commits without waiting for the disk. It survives
-    /// the end of this process; a power failure may lose the commits of the last second or two. A
-    /// later commit of [`Store::begin`] flushes it to the disk.
+    /// Begins a transaction that writes; on SQLite its commit does not wait for the disk. The
+    /// commit survives the end of this process, but a power failure may lose the last second or
+    /// two. A later commit of [`Store::begin`] flushes it.
     ///
-    /// PostgreSQL waits: a commit that does not would be lost with its process.
+    /// On PostgreSQL the commit waits for the disk: an asynchronous one could be lost with the
+    /// server's process.
     ///
     /// # Errors
     ///
@@ -199,7 +202,7 @@ impl Store {
         Ok(self.transaction(inner))
     }
 
-    /// Read-only: each statement reads the state committed at its time.
+    /// Begins a series of reads; each statement sees the state committed at its time.
     ///
     /// # Errors
     ///
@@ -223,8 +226,8 @@ impl Store {
         self.rows_written.load(Ordering::Relaxed)
     }
 
-    /// Copies a SQLite database into a new file, as a consistent snapshot, without sessions and
-    /// credentials for them.
+    /// Copies a SQLite database into a new file as a consistent snapshot, without sessions and
+    /// single-use links.
     ///
     /// # Errors
     ///
@@ -241,7 +244,7 @@ impl Store {
             .await?;
         let mut emptied = Ok(());
         for (table, delete) in PERISHABLE {
-            // A backup migrates nothing: an older schema lacks tables.
+            // The backup is not migrated, so tables of newer schemas may be missing.
             let found =
                 query("SELECT 1 FROM copy.sqlite_master WHERE type = 'table' AND name = $1")
                     .bind(table)
@@ -261,7 +264,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if it does not.
+    /// [`StoreError`] if it does not answer in time.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let answer = timeout(MAX_PING, query("SELECT 1").execute(&self.pool)).await;
         answer.map_err(|_| sqlx::Error::PoolTimedOut)??;
@@ -285,11 +288,11 @@ impl Store {
 }
 
 impl Transaction {
-    /// Makes it last.
+    /// Commits the transaction.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the database cannot; then nothing happened.
+    /// [`StoreError`] if the commit fails; the transaction is then rolled back.
     pub async fn commit(self) -> Result<(), StoreError> {
         match self.inner {
             Inner::Write { transaction, .. } => Ok(transaction.commit().await?),
@@ -297,7 +300,7 @@ impl Transaction {
         }
     }
 
-    /// The time of a database that replicas share; none on SQLite, which has the clock of this machine.
+    /// Time of the database server; `None` on SQLite, which uses this machine's clock.
     pub async fn database_time(&mut self) -> Result<Option<Timestamp>, StoreError> {
         if self.is_sqlite() {
             return Ok(None);
@@ -309,7 +312,7 @@ impl Transaction {
         Ok(Some(time.map_err(|_| StoreError::Corrupt("micros"))?))
     }
 
-    /// The kind of the database, and the number of its newest migration.
+    /// Kind of the database, and the number of its newest migration.
     ///
     /// # Errors
     ///
@@ -347,7 +350,8 @@ mod tests {
     use super::MIGRATIONS;
     use std::fmt::Write;
 
-    /// The beginning of each migration's SHA-384. A database that ran another text refuses to start.
+    /// Prefix of each released migration's SHA-384: a database that ran another text refuses to
+    /// start.
     const RELEASED: [(i64, &str); 37] = [
         (1, "733d2674e568d31b"),
         (2, "f87873b2f26b8fd5"),

@@ -1,29 +1,29 @@
-//! Values with the count of their writes, pages of them, and orders of lists.
+//! Stored values with versions; pages and sort orders of lists.
 
 use uuid::Uuid;
 
-/// A stored value, and how often it was written.
+/// A stored value with its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned<T> {
     /// The stored value.
     pub value: T,
-    /// 1 when new; grows with every write.
+    /// 1 at creation; incremented by every write.
     pub version: i64,
 }
 
 impl<T> Versioned<T> {
-    /// A value that was inserted now.
+    /// A newly inserted value, of version 1.
     pub fn new(value: T) -> Self {
         Self { value, version: 1 }
     }
 }
 
-/// Page of a list, by identifiers, which only grow.
+/// Page of a list by identifier; identifiers grow with time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
-    /// The last identifier of the page before.
+    /// Identifier of the last item on the previous page; `None` for the first page.
     pub after: Option<Uuid>,
-    /// Maximum number, at least 1.
+    /// Maximum number of items, at least 1.
     pub limit: i64,
     /// Order of the list.
     pub order: PageOrder,
@@ -32,15 +32,15 @@ pub struct Page {
 /// Order of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PageOrder {
-    /// In the order of creation.
+    /// By creation, oldest first.
     #[default]
     Oldest,
-    /// Descending by identifier, so by time of creation.
+    /// By creation, newest first.
     Newest,
 }
 
 impl Page {
-    /// The page of a list with the newest first that follows the item `before`.
+    /// The page that follows the item `before`, newest first.
     pub fn newest(before: Option<Uuid>, limit: i64) -> Self {
         Self {
             after: before,
@@ -57,24 +57,24 @@ pub enum SortColumn {
     At,
     /// The batch of a rollout's node, from 1.
     Batch,
-    /// The time at which the item was made, of lists that are not in that order by their identifiers.
+    /// Time of creation, for lists whose identifiers do not sort by it.
     CreatedAt,
-    /// The e-mail address, in the order of bytes.
+    /// E-mail address, bytewise.
     Email,
-    /// The time of expiry; items without one come last.
+    /// Time of expiry; items without one come last.
     ExpiresAt,
-    /// The name, in the order of bytes.
+    /// Name, bytewise.
     Name,
     /// The priority of a service.
     Priority,
-    /// The last heartbeat of a node; 0 before the first one.
+    /// Time of a node's last heartbeat; 0 before the first.
     SeenAt,
-    /// The version of a node's proxy, in the order of bytes; empty before the first heartbeat.
+    /// Version of a node's proxy, bytewise; empty before the first heartbeat.
     Version,
 }
 
 impl SortColumn {
-    /// Returns true if its values are texts.
+    /// Returns true if the column's values are texts.
     pub fn is_text(self) -> bool {
         match self {
             Self::Email | Self::Name | Self::Version => true,
@@ -88,38 +88,39 @@ impl SortColumn {
     }
 }
 
-/// Value of a column.
+/// Value of a sort column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SortValue {
-    /// A text, without the character NUL.
+    /// A text without NUL characters.
     Text(String),
     /// A number, or a time in milliseconds since 1970.
     Number(i64),
 }
 
-/// Order of a list by a column, and of equal values by identifier, in the same direction.
+/// Sort order of a list; the identifier breaks ties, in the same direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sort {
     /// Column that sorts; the identifier breaks ties.
     pub column: SortColumn,
-    /// True if the greatest value comes first.
+    /// True for descending order.
     pub descending: bool,
-    /// The value of the last item of the page before, with the identifier [`Page::after`]. The page begins after it
-    /// even if the item was changed or deleted since.
+    /// Sort value of the previous page's last item; its identifier is [`Page::after`]. The page
+    /// begins after both, even if the item was changed or deleted since.
     pub after: Option<SortValue>,
 }
 
-/// Filter and order of a list; absent fields admit all, in the order of the page.
+/// Filter and order of a list; an absent field does not restrict it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Limits the list to this name, or to a prefix that ends in `*`. Of members and invitations: the e-mail address.
+    /// Only this name, or names with this prefix if it ends in `*`. For members and invitations:
+    /// the e-mail address.
     pub name: Option<String>,
-    /// Another order than by identifier.
+    /// Sort order; `None` sorts by identifier.
     pub sort: Option<Sort>,
 }
 
 impl ListFilter {
-    /// Returns true if the list has items of this name.
+    /// Returns true if the filter admits an item of this name.
     pub fn admits(&self, name: &str) -> bool {
         match self.name.as_deref() {
             None => true,

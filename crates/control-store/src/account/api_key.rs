@@ -38,7 +38,7 @@ const SORTED: SortColumns = SortColumns {
 };
 
 impl Transaction {
-    /// Inserts a new key under the hash of its secret.
+    /// Inserts a key; only the hash of its secret is stored.
     pub async fn insert_api_key(
         &mut self,
         key: &ApiKey,
@@ -90,7 +90,7 @@ impl Transaction {
         by_secret.bind(secret_hash).one(self).await
     }
 
-    /// The keys of an organization; `only` limits them to one project.
+    /// The keys of an organization; `only` restricts the list to keys limited to that project.
     pub async fn api_keys(
         &mut self,
         org: OrgId,
@@ -106,8 +106,8 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Returns true if another key of the same organization or project that has not ended by `now` has the key's name.
-    /// The caller holds the lock of writers.
+    /// Returns true if another key of the same organization or project, not ended by `now`, has the
+    /// key's name. The caller must hold the writers' lock.
     pub async fn is_api_key_name_taken(
         &mut self,
         key: &ApiKey,
@@ -123,7 +123,7 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Updates the key with `version`; returns the next one. Only its name and its revocation ever
+    /// Updates the key if `version` is stored; returns the next version. Only name and revocation
     /// change.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Deletes the key that had `version`.
+    /// Deletes the key if `version` is stored.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Record for ApiKey {
                 project: optional_id(row, "project_id")?,
             },
             name: Name::stored(text(row, "name")?),
-            // A scope that cannot be read must not leave the set empty, which means full access.
+            // An unreadable scope must be an error: an empty set means full access.
             scopes: scopes.ok_or(StoreError::Corrupt("scopes"))?,
             created_at: time(row, "created_at")?,
             expires_at: optional_time(row, "expires_at")?,

@@ -1,4 +1,4 @@
-//! Identities at providers.
+//! Users' identities at identity providers.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time, written_rows};
@@ -14,7 +14,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if issuer and subject are a user of the organization already.
+    /// [`StoreError::Conflict`] if the organization has a user with this issuer and subject.
     pub async fn insert_identity(&mut self, identity: &LinkedIdentity) -> Result<(), StoreError> {
         let LinkedIdentity {
             id,
@@ -34,7 +34,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The identity with this issuer and subject, if there is one.
+    /// The identity with this issuer and subject at the organization's provider.
     pub async fn identity(
         &mut self,
         org: OrgId,
@@ -48,7 +48,7 @@ impl Transaction {
         by_name.row(self).await?.as_ref().map(read).transpose()
     }
 
-    /// The identities of a user, at most 100, in the order of their creation.
+    /// The identities of a user, at most 100, oldest first.
     pub async fn identities_of_user(
         &mut self,
         user: UserId,
@@ -60,7 +60,7 @@ impl Transaction {
         rows.iter().map(read).collect()
     }
 
-    /// Notes a sign-in by the identity.
+    /// Records the time of a sign-in by the identity.
     pub async fn see_identity(
         &mut self,
         identity: IdentityId,
@@ -75,7 +75,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it does not exist.
+    /// [`StoreError::Stale`] if the identity does not exist.
     pub async fn delete_identity(
         &mut self,
         identity: &LinkedIdentity,

@@ -1,4 +1,4 @@
-//! Invitations: at most one of each address in an organization.
+//! Invitations: at most one per address in an organization.
 
 use crate::error::StoreError;
 use crate::row::{id, maker, named, text, time};
@@ -34,7 +34,7 @@ const SORTED: SortColumns = SortColumns {
 };
 
 impl Transaction {
-    /// Stores the invitation, replacing an earlier one of the same address.
+    /// Stores an invitation; replaces an earlier one for the same address.
     pub async fn replace_invitation(
         &mut self,
         invitation: &Invitation,
@@ -67,7 +67,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The invitation, unless it was accepted or withdrawn.
+    /// The invitation; `None` if it was accepted or withdrawn.
     pub async fn invitation(
         &mut self,
         invitation: InvitationId,
@@ -89,7 +89,7 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// The invitations of an organization. The filter is for e-mail addresses.
+    /// The invitations of an organization. The filter's name matches the e-mail address.
     pub async fn invitations(
         &mut self,
         org: OrgId,
@@ -102,7 +102,7 @@ impl Transaction {
         rows.iter().map(read).collect()
     }
 
-    /// Uses the invitation up, or withdraws it.
+    /// Deletes an invitation, on its use or its withdrawal.
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl Transaction {
         }
     }
 
-    /// Deletes at most `limit` invitations that have ended. Returns the number of deleted rows.
+    /// Deletes at most `limit` expired invitations; returns their number.
     pub async fn purge_invitations(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,5 @@
-//! Credentials that a user made end with the user's rights in an organization.
+//! Ends credentials that a user created when the user loses the necessary rights in an
+//! organization.
 
 use crate::error::StoreError;
 use crate::row::{id, optional_id};
@@ -9,10 +10,10 @@ use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// A credential that ended with the rights of its maker.
+/// A credential that ended because its creator lost the right to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EndedCredential {
-    /// The entry of the audit log, such as `api_key.revoked`.
+    /// Action of the audit entry, such as `api_key.revoked`.
     pub action: &'static str,
     /// Tenant in whose audit log the end is recorded.
     pub tenant: Tenant,
@@ -21,9 +22,9 @@ pub struct EndedCredential {
 }
 
 impl Transaction {
-    /// Ends credentials that `user` created and that need more than `role`, the user's new one;
-    /// `None` if the user leaves. API keys of a member are kept, because they are limited to their
-    /// maker's rights.
+    /// Ends credentials that `user` created and that need more than the user's new `role`; `None`
+    /// if the user leaves the organization. A remaining member's API keys are kept, because their
+    /// rights never exceed the member's.
     pub async fn end_credentials(
         &mut self,
         org: OrgId,
@@ -63,7 +64,7 @@ impl Transaction {
         Ok(ended)
     }
 
-    /// Ends the enrolment tokens that `user` made for the project.
+    /// Ends the enrolment tokens that `user` created for the project.
     pub async fn end_project_tokens(
         &mut self,
         project: ProjectId,
@@ -79,8 +80,8 @@ impl Transaction {
         self.ended(tokens, "enrolment_token.revoked", org).await
     }
 
-    /// Ends every API key, enrolment token, invitation, link for another password, and sign-in in progress, of all
-    /// organizations.
+    /// Ends every API key, enrolment token, invitation, password reset and sign-in in progress of
+    /// the installation.
     pub async fn end_every_credential(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Password resets: at most one of each user.
+//! Password resets: at most one per user.
 
 use crate::error::StoreError;
 use crate::row::{id, maker, time, written_rows};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 impl Transaction {
-    /// Stores the link, replacing an earlier one of the same user.
+    /// Stores a reset link; replaces an earlier one of the same user.
     pub async fn replace_password_reset(
         &mut self,
         reset: &PasswordReset,
@@ -34,7 +34,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The link with this hash of its secret, if it was not used.
+    /// The unused link with this hash of its secret.
     pub async fn password_reset(
         &mut self,
         secret_hash: &str,
@@ -57,23 +57,23 @@ impl Transaction {
     }
 
     /// Deletes the link, which is valid once.
-    ///
+    /// Uses up a link.
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it was used before.
+    /// [`StoreError::Stale`] if the link was used before.
     pub async fn spend_password_reset(&mut self, reset: Uuid) -> Result<(), StoreError> {
         let spend = sql("DELETE FROM password_resets WHERE id = $1");
         written_rows(spend.bind(reset).run(self).await?)
     }
 
-    /// Deletes the link of a user, if there is one.
+    /// Deletes the user's link, if there is one.
     pub async fn delete_password_reset(&mut self, user: UserId) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM password_resets WHERE user_id = $1");
         delete.bind(user).run(self).await?;
         Ok(())
     }
 
-    /// Deletes at most `limit` links that have ended. Returns the number of deleted rows.
+    /// Deletes at most `limit` expired links; returns their number.
     pub async fn purge_password_resets(
         &mut self,
         now: Timestamp,

@@ -8,19 +8,19 @@ use control_auth::Sealed;
 use control_wire::UserId;
 use jiff::Timestamp;
 
-/// The secret of a user's authenticator app; sealed for `totp/{user}`.
+/// The secret of a user's authenticator app, sealed with the context `totp/{user}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredTotp {
     /// Secret, sealed by the master key.
     pub sealed: Sealed,
-    /// Time when a code proved that the app has the secret; `None` for an unconfirmed one.
+    /// Time when a code proved that the app has the secret; `None` before that.
     pub confirmed_at: Option<Timestamp>,
-    /// The time step of the last code that was accepted.
+    /// Time step of the last accepted code.
     pub last_step: i64,
 }
 
 impl Transaction {
-    /// The secret of the user's app, confirmed or not.
+    /// The user's secret, confirmed or not.
     pub async fn totp(&mut self, user: UserId) -> Result<Option<StoredTotp>, StoreError> {
         let by_user = "SELECT master_key, sealed, confirmed_at, last_step FROM totp
                        WHERE user_id = $1";
@@ -36,11 +36,11 @@ impl Transaction {
         }))
     }
 
-    /// Stores an unconfirmed secret, replacing another unconfirmed one.
+    /// Stores an unconfirmed secret; replaces an earlier unconfirmed one.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if the user has a confirmed one.
+    /// [`StoreError::Stale`] if the user has a confirmed secret.
     pub async fn start_totp(
         &mut self,
         user: UserId,
@@ -57,11 +57,11 @@ impl Transaction {
         written_rows(insert.run(self).await?)
     }
 
-    /// Lets the secret `sealed` count from now on, by the code of this time step.
+    /// Confirms the secret `sealed` by the code of this time step.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it is confirmed already, or was replaced.
+    /// [`StoreError::Stale`] if the secret is confirmed already, or was replaced.
     pub async fn confirm_totp(
         &mut self,
         user: UserId,
@@ -78,15 +78,15 @@ impl Transaction {
         Ok(())
     }
 
-    /// Uses the code of a time step up; false if this step or a later one was used before.
+    /// Uses up the code of a time step; returns false if the code of this or a later step was used
+    /// before.
     pub async fn use_totp_step(&mut self, user: UserId, step: i64) -> Result<bool, StoreError> {
         let used = "UPDATE totp SET last_step = $1
                     WHERE user_id = $2 AND last_step < $1 AND confirmed_at IS NOT NULL";
         Ok(0 < sql(used).bind(step).bind(user).run(self).await?)
     }
 
-    /// Deletes the user's second factor: the secret, and the recovery codes. Returns true if there
-    /// was a confirmed one.
+    /// Deletes the user's secret and recovery codes; returns true if the secret was confirmed.
     pub async fn delete_second_factor(&mut self, user: UserId) -> Result<bool, StoreError> {
         let codes = sql("DELETE FROM recovery_codes WHERE user_id = $1");
         codes.bind(user).run(self).await?;
@@ -115,7 +115,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Time when an administrator removed the user's second factor, unless there is a new one.
+    /// Time when an administrator removed the user's second factor; `None` if the user has set up
+    /// another.
     pub async fn second_factor_reset_at(
         &mut self,
         user: UserId,
@@ -126,7 +127,7 @@ impl Transaction {
         optional_time(&row, "second_factor_reset_at")
     }
 
-    /// Stores codes with these hashes, replacing all earlier ones.
+    /// Stores the hashes of new recovery codes; replaces all earlier ones.
     pub async fn replace_recovery_codes(
         &mut self,
         user: UserId,
@@ -141,7 +142,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Uses up the code with this hash; false if it is not the user's, or was used before.
+    /// Uses up the recovery code with this hash; returns false if the user has no such unused code.
     pub async fn use_recovery_code(
         &mut self,
         user: UserId,
@@ -154,7 +155,7 @@ impl Transaction {
         Ok(0 < used.run(self).await?)
     }
 
-    /// The number of the user's recovery codes that were not used.
+    /// Number of the user's unused recovery codes.
     pub async fn recovery_codes_left(&mut self, user: UserId) -> Result<i64, StoreError> {
         let left = "SELECT COUNT(*) AS codes FROM recovery_codes
                     WHERE user_id = $1 AND used_at IS NULL";
@@ -162,7 +163,7 @@ impl Transaction {
         row.map_or(Ok(0), |row| number(&row, "codes"))
     }
 
-    /// At most `limit` users with secrets that were not sealed with `master_key`.
+    /// At most `limit` users with secrets sealed by another key than `master_key`.
     pub async fn totp_not_sealed_with(
         &mut self,
         master_key: &str,
@@ -181,11 +182,11 @@ impl Transaction {
         secrets.collect()
     }
 
-    /// Stores the user's secret as sealed by another key; `before` is how it was sealed.
+    /// Replaces the sealed secret by one under another master key; `before` is the earlier form.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it does not exist or was replaced.
+    /// [`StoreError::Stale`] if the secret does not exist or was replaced.
     pub async fn reseal_totp(
         &mut self,
         user: UserId,

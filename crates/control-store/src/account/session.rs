@@ -1,4 +1,4 @@
-//! Sessions.
+//! Sessions of users.
 
 use crate::error::StoreError;
 use crate::row::{address, id, named, optional_id, optional_time, text, time, written_rows};
@@ -20,7 +20,8 @@ macro_rules! select {
 }
 
 impl Transaction {
-    /// Inserts a new session under the hash of its secret, and stores its start as the user's last sign-in.
+    /// Inserts a session under the hash of its secret, and stores its start as the user's last
+    /// sign-in.
     pub async fn insert_session(
         &mut self,
         session: &Session,
@@ -52,13 +53,13 @@ impl Transaction {
         let insert = insert.bind(*created_at).bind(*seen_at);
         let insert = insert.bind(*strong_until).bind(*ends_at);
         insert.bind(*revoked_at).run(self).await?;
-        // Without a condition on the earlier time, which a clock that was ahead may have written.
+        // Not conditional on the stored time, which a clock that was ahead may have written.
         let sign_in = "UPDATE users SET last_sign_in_at = $1 WHERE id = $2";
         sql(sign_in).bind(*created_at).bind(*user).run(self).await?;
         Ok(())
     }
 
-    /// The session with this hash of its secret, if there is one.
+    /// The session with this hash of its secret.
     pub async fn session_by_secret(
         &mut self,
         secret_hash: &str,
@@ -68,15 +69,15 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// The session, if it exists.
+    /// The session; `None` if it does not exist.
     pub async fn session(&mut self, session: SessionId) -> Result<Option<Session>, StoreError> {
         let by_id = sql(select!("WHERE id = $1"));
         let row = by_id.bind(session).row(self).await?;
         row.as_ref().map(read).transpose()
     }
 
-    /// The newest 100 sessions of a user that were not revoked and do not end by `now`, the newest first. Those that
-    /// were idle too long are among them.
+    /// The newest 100 sessions of a user that are not revoked and end after `now`, newest first.
+    /// Includes sessions that were idle for too long.
     pub async fn sessions_of_user(
         &mut self,
         user: UserId,
@@ -89,7 +90,7 @@ impl Transaction {
         rows.iter().map(read).collect()
     }
 
-    /// Notes a request of the session.
+    /// Records the time of a request with the session.
     pub async fn see_session(
         &mut self,
         session: SessionId,
@@ -100,7 +101,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Stores until when the session's proof of identity is fresh.
+    /// Stores the time up to which the session's proof of identity is fresh.
     pub async fn date_session_proof(
         &mut self,
         session: SessionId,
@@ -111,7 +112,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Lets the session end at `ends_at`, unless it ends earlier.
+    /// Moves the session's end forward to `ends_at`; an earlier end is kept.
     pub async fn shorten_session(
         &mut self,
         session: SessionId,
@@ -122,7 +123,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Stores another proof of identity, and the hash of the secret that the browser has from now on.
+    /// Stores a renewed proof of identity, and the hash of the session's new secret.
     ///
     /// # Errors
     ///
@@ -140,7 +141,7 @@ impl Transaction {
         written_rows(strengthen.run(self).await?)
     }
 
-    /// Ends the session.
+    /// Revokes the session.
     pub async fn revoke_session(
         &mut self,
         session: SessionId,
@@ -151,7 +152,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends the sessions of a user except `kept`, and its pending sign-ins; returns the number of
+    /// Ends the user's sessions except `kept`, and its pending sign-ins; returns the number of
     /// sessions.
     pub async fn revoke_sessions(
         &mut self,
@@ -176,7 +177,7 @@ impl Transaction {
         sql(revoke).bind(now).run(self).await
     }
 
-    /// Deletes at most `limit` sessions without a request since `before`. Returns the number of deleted rows.
+    /// Deletes at most `limit` sessions without a request since `before`; returns their number.
     pub async fn purge_sessions(
         &mut self,
         before: Timestamp,

@@ -9,7 +9,7 @@ use sqlx::query;
 use uuid::Uuid;
 
 impl Transaction {
-    /// Stores `link`, replacing all earlier ones.
+    /// Stores `link`; replaces all earlier ones.
     pub async fn replace_setup_link(
         &mut self,
         link: SetupLink,
@@ -25,13 +25,13 @@ impl Transaction {
         Ok(())
     }
 
-    /// Ends every link: there is a user now.
+    /// Deletes all links, once a user exists.
     pub async fn delete_setup_links(&mut self) -> Result<(), StoreError> {
         query("DELETE FROM setup_links").write_in(self).await?;
         Ok(())
     }
 
-    /// The unused link with this hash of its secret, if there is one.
+    /// The unused link with this hash of its secret.
     pub async fn setup_link_by_secret(
         &mut self,
         secret_hash: &str,
@@ -47,11 +47,11 @@ impl Transaction {
         }))
     }
 
-    /// Deletes the link, which is valid once.
+    /// Uses up a link.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it was used before.
+    /// [`StoreError::Stale`] if the link was used before.
     pub async fn spend_setup_link(&mut self, link: Uuid) -> Result<(), StoreError> {
         let done = query("DELETE FROM setup_links WHERE id = $1")
             .bind(link.to_string())

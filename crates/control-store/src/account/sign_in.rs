@@ -1,4 +1,4 @@
-//! Sign-ins that wait for their second factor, and browsers that are known.
+//! Sign-ins that wait for a second factor, and known browsers.
 
 use crate::error::StoreError;
 use crate::row::{address, id, text, time, written_rows};
@@ -9,11 +9,11 @@ use control_wire::UserId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Maximum number of known browsers per user; the one with the oldest sign-in is dropped.
+/// Maximum number of known browsers per user; the one with the oldest last sign-in is dropped.
 const MAX_BROWSERS: i64 = 20;
 
 impl Transaction {
-    /// Inserts a sign-in that waits, under the hash of its secret.
+    /// Inserts a pending sign-in under the hash of its secret.
     pub async fn insert_pending_sign_in(
         &mut self,
         pending: &PendingSignIn,
@@ -34,7 +34,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The sign-in with this hash of its secret, if it waits.
+    /// The pending sign-in with this hash of its secret.
     pub async fn pending_sign_in(
         &mut self,
         secret_hash: &str,
@@ -56,17 +56,17 @@ impl Transaction {
         }))
     }
 
-    /// Uses the sign-in up.
+    /// Uses up a pending sign-in.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if it was used before.
+    /// [`StoreError::Stale`] if the sign-in was used before.
     pub async fn spend_pending_sign_in(&mut self, pending: Uuid) -> Result<(), StoreError> {
         let spend = sql("DELETE FROM pending_sign_ins WHERE id = $1");
         written_rows(spend.bind(pending).run(self).await?)
     }
 
-    /// Deletes at most `limit` sign-ins that waited too long. Returns the number of deleted rows.
+    /// Deletes at most `limit` expired pending sign-ins; returns their number.
     pub async fn purge_pending_sign_ins(
         &mut self,
         now: Timestamp,
@@ -78,7 +78,7 @@ impl Transaction {
         sql(delete).bind(now).bind(limit).run(self).await
     }
 
-    /// The browser with this hash of its secret, if it is known.
+    /// The known browser with this hash of its secret.
     pub async fn known_browser(
         &mut self,
         secret_hash: &str,
@@ -92,7 +92,8 @@ impl Transaction {
         }))
     }
 
-    /// Notes a sign-in of the browser with this hash of its secret; beyond 20 browsers of the user the oldest go.
+    /// Records a sign-in of the browser with this hash of its secret. Of more than 20 browsers of a
+    /// user, the oldest are deleted.
     pub async fn note_browser(
         &mut self,
         secret_hash: &str,
@@ -117,7 +118,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` browsers without a sign-in since `before`. Returns the number of deleted rows.
+    /// Deletes at most `limit` browsers without a sign-in since `before`; returns their number.
     pub async fn purge_browsers(
         &mut self,
         before: Timestamp,

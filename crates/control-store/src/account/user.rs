@@ -40,7 +40,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Updates the name and the password of the user with `version`; returns the next one.
+    /// Updates name and password of the user if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -53,21 +53,22 @@ impl Transaction {
         update.bind(user.id).write(self, version).await
     }
 
-    /// Returns true if the user still has this password. Until this transaction ends, concurrent
-    /// ones on the same password wait: a sign-in by an old password either fails here, or is ended
-    /// by the change.
+    /// Returns true if the user still has this password, and locks it until this transaction ends.
+    /// A concurrent sign-in by an old password then either fails here, or the password change ends
+    /// its session.
     pub async fn lock_password(
         &mut self,
         user: UserId,
         password: &PasswordHash,
     ) -> Result<bool, StoreError> {
-        // The update changes no value: PostgreSQL locks the row, and SQLite has a single writer.
+        // Changes no value: the statement makes PostgreSQL lock the row, and SQLite has a single
+        // writer.
         let lock = "UPDATE users SET version = version WHERE id = $1 AND password_hash = $2";
         let lock = sql(lock).bind(user).bind(password.as_str());
         Ok(0 < lock.run(self).await?)
     }
 
-    /// The names of the user's organizations, at most 20.
+    /// Names of the user's organizations, at most 20.
     pub async fn org_names_of_user(&mut self, user: UserId) -> Result<Vec<Name>, StoreError> {
         let names = "SELECT o.name AS name FROM orgs o JOIN memberships m ON m.org_id = o.id
                      WHERE m.user_id = $1 ORDER BY o.id LIMIT 20";
@@ -77,7 +78,7 @@ impl Transaction {
             .collect()
     }
 
-    /// The user, if there is one.
+    /// The user with its version; `None` if it does not exist.
     pub async fn user(&mut self, user: UserId) -> Result<Option<Versioned<User>>, StoreError> {
         let sql = "SELECT id, email, name, password_hash, instance_admin, created_at, version
                    FROM users WHERE id = $1";
@@ -88,7 +89,7 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// The user with this sign-in address, if there is one.
+    /// The user with this sign-in address.
     pub async fn user_by_email(
         &mut self,
         email: &Email,
@@ -102,7 +103,7 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// Returns true if the installation has not been set up yet.
+    /// Returns true if no user exists: the installation is not set up.
     pub async fn has_no_users(&mut self) -> Result<bool, StoreError> {
         let row = query("SELECT id FROM users LIMIT 1")
             .fetch_optional(self.connection())

@@ -1,7 +1,8 @@
-//! The beginning of the audit log, once it is old: an archive in the object store, and a row that continues the chain.
+//! Archives of old audit entries: an object in the object store, and a row that continues the
+//! chain.
 //!
-//! The row has the last archived entry's link and the archive's digest, under an HMAC by the audit
-//! key. Without the key, neither can the log be cut further nor an archive be replaced.
+//! The row contains the last archived entry's link and the archive's digest, authenticated with the
+//! audit key. Without the key, neither can more of the log be cut off, nor an archive be replaced.
 
 use crate::audit::chain::{CHUNK, Chain, Keyed};
 use crate::audit::entry::{AuditColumns, StoredEntry};
@@ -16,20 +17,20 @@ use sqlx::any::AnyRow;
 use std::io::{self, Write};
 use zstd::stream::write::Encoder;
 
-/// The default level of zstd.
+/// zstd's default level.
 const LEVEL: i32 = 3;
-/// Time by which the oldest entry is overdue before an archive is written, so that a quiet log has
-/// one a day.
+/// Minimum time that the oldest entry is overdue before an archive is written: a quiet log gets at
+/// most one a day.
 const MIN_SPAN: SignedDuration = SignedDuration::from_hours(24);
 
 /// An archived part of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditArchive {
-    /// The first entry, by its number in the whole log.
+    /// Number of the first archived entry in the whole log.
     pub first: i64,
-    /// Sequence number of the last entry.
+    /// Number of the last archived entry.
     pub last: i64,
-    /// The name in the object store.
+    /// Name in the object store.
     pub object: String,
     /// SHA-256 of the object, Base64-URL.
     pub digest: String,
@@ -37,7 +38,7 @@ pub struct AuditArchive {
     keyed: Option<Keyed>,
 }
 
-/// An entry as a line of the archive: the columns of its row, in JSON.
+/// A line of the archive: the columns of an entry's row, as JSON.
 #[derive(Debug, Serialize)]
 struct ArchivedEntry<'a> {
     seq: i64,
@@ -47,12 +48,13 @@ struct ArchivedEntry<'a> {
 }
 
 impl Transaction {
-    /// The oldest entries, if they are older than `before`: JSON lines, compressed by zstd, with
-    /// their archive. At most `limit` entries; none before the oldest one is overdue by a day.
+    /// Packs the oldest entries before `before`, at most `limit`, as JSON lines compressed with
+    /// zstd. `None` until the oldest entry is overdue by a day.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if an entry does not fit the chain: a log that was changed is not deleted.
+    /// [`StoreError::Corrupt`] if an entry breaks the chain: a log that was tampered with is not
+    /// deleted.
     pub async fn expired_audit(
         &mut self,
         before: Timestamp,
@@ -72,7 +74,8 @@ impl Transaction {
             }
             for entry in &rows {
                 let columns = &entry.columns;
-                // A clock that was ahead must not keep all later entries.
+                // A time in the future, from a clock that was ahead, must not block the later
+                // entries.
                 let is_expired = columns.at < cutoff || now.as_millisecond() < columns.at;
                 let waits = entry.seq == first && oldest.as_millisecond() <= columns.at;
                 if !is_expired || waits && columns.at < cutoff || limit <= chain.seq + 1 - first {
@@ -151,8 +154,7 @@ impl Transaction {
         list.rows(self).await?.iter().map(read).collect()
     }
 
-    /// The number of the newest archived entry in the log of an organization; 0 if none was
-    /// archived.
+    /// Number of the newest archived entry in an organization's log; 0 without archives.
     pub(super) async fn archived_number(
         &mut self,
         org: control_wire::OrgId,
@@ -166,7 +168,8 @@ impl Transaction {
 /// Neither JSON nor compression fails in memory.
 const FAULT: StoreError = StoreError::Corrupt("audit");
 
-/// The chain after the newest archive, or the first entry that is not proven to be archived.
+/// The chain after the newest archive, or the number of the first entry that is not proven to be
+/// archived.
 pub(super) fn after(
     archives: &[(AuditArchive, String)],
     key: Option<&AuditKey>,
@@ -187,7 +190,7 @@ pub(super) fn after(
 }
 
 impl AuditArchive {
-    /// The bytes under the HMAC: one value per line, without line feeds.
+    /// The authenticated bytes: one value per line; no value contains a line feed.
     fn authenticated(&self) -> Vec<u8> {
         let Self {
             first,
@@ -205,7 +208,7 @@ impl AuditArchive {
     }
 }
 
-/// JSON lines under compression.
+/// A zstd encoder for JSON lines.
 struct Lines(Encoder<'static, Vec<u8>>);
 
 impl Lines {

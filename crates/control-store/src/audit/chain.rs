@@ -1,4 +1,4 @@
-//! The chain of links: checks that an entry continues the previous one.
+//! The chain of links between audit entries, and its verification.
 
 use crate::audit::entry::{Link, StoredEntry};
 use control_auth::AuditKey;
@@ -6,15 +6,16 @@ use jiff::SignedDuration;
 
 /// Number of entries read at once when the chain is verified.
 pub(super) const CHUNK: i64 = 500;
-/// Time during which replicas of a version without a key may write concurrently with newer ones.
+/// Time for which replicas of a release without keys may still write unkeyed entries during an
+/// upgrade.
 const UPGRADE: SignedDuration = SignedDuration::from_hours(1);
 
-/// The chain up to an entry.
+/// Position in the chain: the last verified entry.
 #[derive(Debug, Default)]
 pub(super) struct Chain {
-    /// The number of the entry; 0 before the first.
+    /// Number of the entry; 0 before the first.
     pub(super) seq: i64,
-    /// Its link.
+    /// Link of the entry.
     pub(super) previous: String,
     pub(super) keyed: Option<Keyed>,
 }
@@ -22,11 +23,11 @@ pub(super) struct Chain {
 /// The part of the chain with HMACs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Keyed {
-    /// The first entry.
+    /// Number of the first entry with an HMAC.
     pub(super) seq: i64,
-    /// Its time, in milliseconds.
+    /// Time of that entry, in milliseconds since 1970.
     pub(super) since: i64,
-    /// The newest time of its entries.
+    /// Latest time of the keyed entries, in milliseconds since 1970.
     pub(super) until: i64,
 }
 
@@ -56,9 +57,9 @@ impl Chain {
         *seq == self.seq && *hash == self.previous
     }
 
-    /// Returns true if an entry of the time `at` without an HMAC is a fault. After the first HMAC,
-    /// replicas of the older version add such entries for an hour, to a log that they began: a log
-    /// with an HMAC in its first entry has none.
+    /// Returns true if an entry of the time `at` without an HMAC is a fault. For an hour after the
+    /// first HMAC, replicas of the earlier release may add such entries to a log that they began. A
+    /// log with an HMAC in its first entry has none.
     fn needs_key(&self, at: i64) -> bool {
         let limit = i64::try_from(UPGRADE.as_millis()).unwrap_or(i64::MAX);
         self.keyed.is_some_and(|keyed| {

@@ -17,9 +17,9 @@ pub(crate) const COLUMNS: &str = "SELECT seq, at, actor_kind, actor_id, org_id, 
 /// Hash that links an entry to the previous one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Link<'a> {
-    /// By a hash, as all entries before there was a key.
+    /// A plain hash, as in entries before the key existed.
     Plain,
-    /// By an HMAC.
+    /// An HMAC by the audit key.
     Keyed(&'a AuditKey),
 }
 
@@ -42,12 +42,12 @@ pub(crate) struct AuditColumns {
     pub(crate) is_keyed: bool,
 }
 
-/// An entry of the log with its place in the chain.
+/// An entry with its position in the chain.
 #[derive(Debug)]
 pub(crate) struct StoredEntry {
-    /// Its number, from 1.
+    /// Number of the entry, from 1.
     pub(crate) seq: i64,
-    /// Its link to the entry before.
+    /// Link of the entry, computed over its columns and the previous link.
     pub(crate) hash: String,
     pub(crate) columns: AuditColumns,
 }
@@ -135,7 +135,8 @@ impl AuditColumns {
         Ok(())
     }
 
-    /// The link to the entry before. Every text is preceded by its length, so no two entries have the same bytes.
+    /// Computes the entry's link. Every text is preceded by its length, so different entries never
+    /// have the same bytes.
     pub(crate) fn link(&self, seq: i64, previous: &str, link: Link<'_>) -> String {
         let mut bytes = Vec::new();
         let text = |bytes: &mut Vec<u8>, text: &str| {

@@ -1,4 +1,4 @@
-//! The audit log of one organization, as its administrators read it.
+//! Audit log of one organization, for its administrators.
 
 use crate::error::StoreError;
 use crate::row::{id, number, optional_id, optional_text, text, time};
@@ -12,13 +12,14 @@ use uuid::Uuid;
 
 /// Entries scanned per page at most, so that an empty filter stays cheap.
 const WINDOW: i64 = 5_000;
-/// Entries are in the order of their commits, and replicas' clocks differ by less than this.
+/// Maximum difference between replicas' clocks: entries are in commit order, so their times may
+/// decrease by this much.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
 
 /// An entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// The number in the organization's log, from 1.
+    /// Number in the organization's log, from 1.
     pub seq: i64,
     /// The time of the request.
     pub at: Timestamp,
@@ -26,11 +27,11 @@ pub struct AuditRecord {
     pub actor_kind: String,
     /// Identifier of the actor.
     pub actor: Uuid,
-    /// The actor's name at that time; `None` in entries older than this column.
+    /// The actor's name at that time; `None` in entries of releases that did not store it.
     pub actor_name: Option<String>,
-    /// The address of its client.
+    /// The client's IP address.
     pub client_ip: Option<String>,
-    /// The project, unless it concerns the organization as a whole.
+    /// Project of the change; `None` if it concerns the organization as a whole.
     pub project: Option<ProjectId>,
     /// The action, such as `project.created`.
     pub action: String,
@@ -40,7 +41,7 @@ pub struct AuditRecord {
     pub correlation_id: String,
     /// Values before and after, as JSON.
     pub change: AuditChange,
-    /// The entry's link of the hash chain.
+    /// Link of the entry in the hash chain.
     pub hash: String,
 }
 
@@ -49,13 +50,13 @@ pub struct AuditRecord {
 pub struct AuditFilter {
     /// Only actions of this actor.
     pub actor: Option<Uuid>,
-    /// Only this action; one that ends in `.` is a prefix.
+    /// Only this action; a value that ends in `.` is a prefix.
     pub action: Option<String>,
     /// Only actions on this subject.
     pub subject: Option<Uuid>,
     /// Only actions in this project.
     pub project: Option<ProjectId>,
-    /// Only entries of this time and later.
+    /// Only entries from this time on.
     pub since: Option<Timestamp>,
     /// Only entries before this time.
     pub until: Option<Timestamp>,
@@ -66,7 +67,7 @@ pub struct AuditFilter {
 pub struct AuditPage {
     /// The entries; fewer than the limit if a filter excludes many.
     pub records: Vec<AuditRecord>,
-    /// The first entry of the next page; `None` after the last page.
+    /// Number to continue from; `None` on the last page.
     pub next: Option<i64>,
 }
 
@@ -194,7 +195,7 @@ impl Transaction {
     }
 }
 
-/// The last scanned entry of a page.
+/// The last entry scanned for a page.
 #[derive(Clone, Copy, Debug)]
 struct WindowEnd {
     looked: i64,
@@ -215,7 +216,7 @@ fn is_full(records: &[AuditRecord], limit: i64) -> bool {
     i64::try_from(records.len()).is_ok_and(|length| limit <= length)
 }
 
-/// Number of compared characters of an action: all, or a prefix.
+/// Number of characters of an action that are compared: all of them, or the prefix's.
 fn compared(action: &str) -> i64 {
     let prefix = i64::try_from(action.chars().count()).ok();
     prefix

@@ -1,4 +1,4 @@
-//! Commands on rollouts, as the audit log has them.
+//! Operators' commands on rollouts, read from the audit log.
 
 use crate::error::StoreError;
 use crate::row::{id, optional_text, text, time};
@@ -8,9 +8,9 @@ use control_wire::RolloutId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Prefix of the actions.
+/// Prefix of the commands' actions.
 const PREFIX: &str = "rollout.";
-/// The newest commands; entries that were archived are missing.
+/// Newest commands; archived entries are missing.
 const COMMANDS: &str = "SELECT at, actor_kind, actor_id, actor_name, action FROM audit
     WHERE action IN ('rollout.created', 'rollout.submit', 'rollout.start', 'rollout.approve', 'rollout.pause',
       'rollout.resume', 'rollout.roll_back', 'rollout.cancel')
@@ -25,7 +25,7 @@ pub struct CommandRecord {
     pub at: Timestamp,
     /// The kind of actor, such as `api_key`.
     pub actor_kind: String,
-    /// The actor.
+    /// Identifier of the actor.
     pub actor: Uuid,
     /// The actor's name at that time, with the e-mail address.
     pub actor_name: String,

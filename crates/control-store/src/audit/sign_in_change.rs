@@ -1,4 +1,4 @@
-//! Changes of how a user signs in, by another user.
+//! Changes that another user made to how a user signs in.
 
 use crate::error::StoreError;
 use crate::statement::sql;
@@ -6,7 +6,7 @@ use crate::store::Transaction;
 use control_wire::UserId;
 use jiff::Timestamp;
 
-/// Changes by an API key that is deleted, or has no known maker, count as changes of `$3`.
+/// Changes by an API key that is deleted, or without a known creator, count as changes by `$3`.
 const CHANGE: &str = "SELECT a.seq AS seq FROM audit a
     WHERE a.action IN ('password.reset_link_created', 'totp.reset', 'sso.created', 'sso.changed')
       AND a.at >= $2
@@ -16,8 +16,9 @@ const CHANGE: &str = "SELECT a.seq AS seq FROM audit a
     LIMIT 1";
 
 impl Transaction {
-    /// Returns true if `by` made a password link for `user`, took its second factor away, or changed the single sign-on
-    /// of an organization in which `user` has an identity, at `since` or later.
+    /// Returns true if `by`, at `since` or later, created a password reset for `user`, removed its
+    /// second factor, or changed the single sign-on of an organization in which `user` has an
+    /// identity.
     pub async fn has_changed_sign_in(
         &mut self,
         user: UserId,

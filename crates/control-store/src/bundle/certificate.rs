@@ -1,4 +1,4 @@
-//! The certificates that bundles name, and the nodes that may have them.
+//! Certificates named by bundles, and the nodes that may fetch them.
 
 use crate::error::StoreError;
 use crate::row::id;
@@ -6,8 +6,8 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::{BundleId, CertificateId, NodeId};
 
-/// The bundles that entitle the node `$1` to their certificates: the bundles of its orders, its
-/// former bundle in a rollout, and the last one that it confirmed.
+/// Bundles that entitle node `$1` to their certificates: those of its orders, its previous bundle
+/// in a rollout, and the last one that it confirmed.
 macro_rules! node_bundles {
     ($head:literal) => {
         concat!(
@@ -24,7 +24,8 @@ macro_rules! node_bundles {
 }
 
 impl Transaction {
-    /// Notes the certificates that a bundle names; once and for all, for its files never change.
+    /// Records the certificates that a bundle names. Needed once, because a bundle's files never
+    /// change.
     ///
     /// # Errors
     ///
@@ -45,9 +46,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns true if a node may have a certificate: it is named by a bundle that the node was
-    /// ordered to run and may be serving. Bundles in [`Transaction::unlisted_bundles`] are not
-    /// counted.
+    /// Returns true if the node may fetch the certificate: a bundle that the node was ordered to
+    /// run, and may still serve, names it. Bundles in [`Transaction::unlisted_bundles`] do not
+    /// count.
     pub async fn may_have_certificate(
         &mut self,
         node: NodeId,
@@ -60,15 +61,15 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Returns true if a bundle of the node names a certificate, or may name one because it was
-    /// made before certificates were noted.
+    /// Returns true if a bundle of the node names a certificate, or may name one because its
+    /// certificates were never recorded.
     pub async fn may_have_certificates(&mut self, node: NodeId) -> Result<bool, StoreError> {
         let found = node_bundles!("SELECT bundle_id FROM bundle_certificates WHERE bundle_id");
         let named = sql(found).bind(node).row(self).await?;
         Ok(named.is_some() || !self.unlisted_bundles(node).await?.is_empty())
     }
 
-    /// The certificates that a bundle names; an identifier may be of none.
+    /// Certificates that a bundle names; some of them may not exist.
     pub async fn listed_certificates(
         &mut self,
         bundle: BundleId,
@@ -81,8 +82,8 @@ impl Transaction {
         rows.iter().map(|row| id(row, "certificate_id")).collect()
     }
 
-    /// Returns true if the node was ordered to run a bundle before, as far as that is known: by its
-    /// newest orders, or because it confirmed the bundle while an order named it.
+    /// Returns true if the node is known to have been ordered to run the bundle: by its latest
+    /// orders, or because it confirmed the bundle while an order named it.
     pub async fn was_ordered(
         &mut self,
         node: NodeId,
@@ -93,13 +94,13 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Returns true if the certificates of a bundle were noted.
+    /// Returns true if the certificates of a bundle were recorded.
     pub async fn has_listed_certificates(&mut self, bundle: BundleId) -> Result<bool, StoreError> {
         let found = sql("SELECT id FROM bundles WHERE id = $1 AND certificates_listed = 1");
         Ok(found.bind(bundle).row(self).await?.is_some())
     }
 
-    /// The bundles of a node that were made before certificates were noted.
+    /// The node's bundles from releases that did not record certificates.
     pub async fn unlisted_bundles(&mut self, node: NodeId) -> Result<Vec<BundleId>, StoreError> {
         let found = node_bundles!(
             "SELECT id FROM bundles WHERE certificates_listed = 0 AND digest IS NOT NULL AND id"

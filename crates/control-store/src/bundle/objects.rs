@@ -1,4 +1,4 @@
-//! The object store: bytes by name, in a folder or in an S3-compatible store.
+//! The object store: named byte strings in a folder or in an S3-compatible store.
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -14,7 +14,7 @@ use std::time::Duration;
 const SCHEME: &str = "s3://";
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Together with its repetitions a request is given up after this time.
+/// Time limit of a request, including retries.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 const MAX_RETRIES: usize = 3;
 
@@ -25,34 +25,35 @@ pub struct Objects {
     prefix: Key,
 }
 
-/// The bytes of an object, piece by piece.
+/// The bytes of an object, in chunks.
 pub type ObjectBytes = BoxStream<'static, Result<Bytes, ObjectError>>;
 
 /// Error of the object store.
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// There is no object of this name.
+    /// No object has this name.
     #[error("the object does not exist")]
     Missing,
-    /// The object is larger than the caller can take.
+    /// The object exceeds the caller's limit.
     #[error("the object is too large")]
     TooLarge,
     /// The URL is not `s3://BUCKET/PREFIX?endpoint=…&region=…`.
     #[error("not a URL of an object store: {0}")]
     BadUrl(&'static str),
-    /// The store cannot be reached, or refused.
+    /// The store cannot be reached, or refused the request.
     #[error("object store failed")]
     Failed(#[source] object_store::Error),
 }
 
 impl Objects {
-    /// Objects as files of a folder, which is made if it is not there.
+    /// Stores objects as files in a folder, which is created if it does not exist.
     ///
-    /// A file is written under another name, synced and renamed: it is whole, or not there.
+    /// A file is written under a temporary name, synced and renamed, so a partial file is never
+    /// visible.
     ///
     /// # Errors
     ///
-    /// [`ObjectError::Failed`] if the folder cannot be made.
+    /// [`ObjectError::Failed`] if the folder cannot be created.
     pub fn in_folder(folder: &Path) -> Result<Self, ObjectError> {
         let failed = |source| object_store::Error::Generic {
             store: "folder",
@@ -66,14 +67,14 @@ impl Objects {
         })
     }
 
-    /// Objects at `s3://BUCKET/PREFIX`; `endpoint` and `region` may follow as parameters.
+    /// Connects to `s3://BUCKET/PREFIX`; `endpoint` and `region` may follow as query parameters.
     ///
-    /// `variables` is the environment: the only source of credentials, under the names used by the
-    /// tools of AWS.
+    /// `variables` is the environment, the only source of credentials; the names are those of the
+    /// AWS tools.
     ///
     /// # Errors
     ///
-    /// [`ObjectError`] for a wrong URL or setting.
+    /// [`ObjectError`] for an invalid URL or setting.
     pub fn by_url(
         url: &str,
         variables: impl Iterator<Item = (String, String)>,
@@ -116,7 +117,7 @@ impl Objects {
         })
     }
 
-    /// Stores an object; it is durable when this returns.
+    /// Stores an object durably.
     ///
     /// # Errors
     ///
@@ -127,7 +128,7 @@ impl Objects {
         Ok(())
     }
 
-    /// Deletes an object; one that is not there is deleted already.
+    /// Deletes an object; a missing object is no error.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl Objects {
         }
     }
 
-    /// The object's length and its bytes, piece by piece.
+    /// Opens an object: its length, and its bytes in chunks.
     ///
     /// # Errors
     ///
@@ -151,11 +152,11 @@ impl Objects {
         Ok((size, pieces.map(|piece| Ok(piece?)).boxed()))
     }
 
-    /// The whole object, at most `limit` bytes.
+    /// Reads a whole object of at most `limit` bytes.
     ///
     /// # Errors
     ///
-    /// [`ObjectError`] if the object store cannot be reached.
+    /// [`ObjectError`] if the object is missing or too large, or the store fails.
     pub async fn get(&self, name: &str, limit: usize) -> Result<Vec<u8>, ObjectError> {
         let (_, mut pieces) = self.stream(name).await?;
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Deletes rows that have ended, after their retention, a few at a time.
+//! Deletion of ended rows after their retention, a limited number at a time.
 
 use crate::error::StoreError;
 use crate::row::number;
@@ -26,16 +26,16 @@ const COUNTED_TABLES: &[(&str, &str)] = &[
     ("rollouts", "SELECT COUNT(*) AS used FROM rollouts"),
 ];
 
-/// Sizes in bytes.
+/// Stored data, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoredBytes {
-    /// The database, free pages included.
+    /// Size of the database, including free pages.
     pub database: i64,
-    /// The archives of all bundles.
+    /// Total size of the bundles' archives.
     pub archives: i64,
 }
 
-/// The note of an archive for the sweep of the object store; `$condition` chooses bundles.
+/// Records archives for the sweep of the object store; `$condition` selects their bundles.
 macro_rules! leave_archives {
     ($condition:literal) => {
         concat!(
@@ -48,8 +48,8 @@ macro_rules! leave_archives {
 }
 
 impl Transaction {
-    /// Deletes the bundle that had `version`. Its archive is deleted by the next sweep, unless another bundle has the
-    /// same bytes.
+    /// Deletes the bundle if `version` is stored. The next sweep deletes its archive, unless
+    /// another bundle has the same bytes.
     ///
     /// # Errors
     ///
@@ -66,7 +66,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Leaves the archives of a project that is deleted to the next sweeps.
+    /// Records the archives of a project that is being deleted, for the next sweeps.
     pub async fn leave_archives(&mut self, project: ProjectId) -> Result<(), StoreError> {
         let leave = sql(leave_archives!("project_id = $1"));
         leave.bind(project).run(self).await?;
@@ -85,7 +85,8 @@ impl Transaction {
         Ok(sql(used).bind(bundle).row(self).await?.is_some())
     }
 
-    /// Unneeded bundles created before `before`, up to `limit`. Bundles for reverts of nodes are needed.
+    /// Up to `limit` unneeded bundles created before `before`. Bundles that nodes may be reverted
+    /// to are needed.
     pub async fn unused_bundles(
         &mut self,
         before: Timestamp,
@@ -108,7 +109,7 @@ impl Transaction {
         ids.collect()
     }
 
-    /// Deletes the rollout that had `version`, with its batches.
+    /// Deletes the rollout with its batches if `version` is stored.
     ///
     /// # Errors
     ///
@@ -123,21 +124,22 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes one rollout that ended before `before`; each may have rows of the whole fleet. Returns how many.
+    /// Deletes one rollout that ended before `before`, since each may have a row per node of the
+    /// fleet; returns the number of deleted rollouts.
     pub async fn purge_rollout(&mut self, before: Timestamp) -> Result<u64, StoreError> {
         let delete = "DELETE FROM rollouts WHERE id IN
                         (SELECT id FROM rollouts WHERE ended_at < $1 ORDER BY ended_at LIMIT 1)";
         sql(delete).bind(before).run(self).await
     }
 
-    /// Deletes at most `limit` drift events that were resolved before `before`. Returns how many.
+    /// Deletes at most `limit` drifts that were resolved before `before`; returns their number.
     pub async fn purge_drift(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let delete = "DELETE FROM drift WHERE id IN (SELECT id FROM drift WHERE resolved_at < $1
                       ORDER BY resolved_at LIMIT $2)";
         sql(delete).bind(before).bind(limit).run(self).await
     }
 
-    /// Deletes the enrolment token that had `version`.
+    /// Deletes the enrolment token if `version` is stored.
     ///
     /// # Errors
     ///
@@ -152,7 +154,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` enrolment tokens and as many API keys that ended before `before`. Returns how many.
+    /// Deletes at most `limit` enrolment tokens, and as many API keys, that ended before `before`;
+    /// returns the number of both.
     pub async fn purge_tokens(&mut self, before: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for delete in [
@@ -166,7 +169,7 @@ impl Transaction {
         Ok(deleted)
     }
 
-    /// The rows of each table that grows with use. Reads an index of each.
+    /// Counts the rows of each table that grows with use, by scanning an index of each.
     pub async fn count_rows(&mut self) -> Result<Vec<(&'static str, i64)>, StoreError> {
         let mut counts = Vec::new();
         for (table, count) in COUNTED_TABLES {
@@ -189,7 +192,7 @@ impl Transaction {
         })
     }
 
-    /// The column `used` of the only row.
+    /// The number in column `used` of the query's only row.
     async fn used(&mut self, query: &'static str) -> Result<i64, StoreError> {
         let row = sql(query).row(self).await?;
         number(&row.ok_or(StoreError::Corrupt("used"))?, "used")

@@ -65,7 +65,7 @@ impl Transaction {
         sql(select!("WHERE id = $1")).bind(key).one(self).await
     }
 
-    /// The key that an organization signs with.
+    /// The active signing key of an organization.
     pub async fn active_signing_key(
         &mut self,
         org: OrgId,
@@ -74,7 +74,7 @@ impl Transaction {
         active.bind(org).one(self).await
     }
 
-    /// The oldest key that waits to sign.
+    /// The oldest standby key of an organization.
     pub async fn standby_signing_key(
         &mut self,
         org: OrgId,
@@ -85,7 +85,7 @@ impl Transaction {
         standby.bind(org).one(self).await
     }
 
-    /// The keys that are not deactivated: the domain bounds their number.
+    /// Keys that are not deactivated; the domain limits their number.
     pub async fn verifying_signing_keys(
         &mut self,
         org: OrgId,

@@ -1,4 +1,4 @@
-//! Archives that are put into the object store before their bundles are in the database.
+//! Archives in the object store, recorded before their bundles are in the database.
 
 use crate::error::StoreError;
 use crate::row::{id, text};
@@ -10,29 +10,29 @@ use jiff::Timestamp;
 /// An archive being stored in the object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upload {
-    /// The bundle that it will belong to.
+    /// The bundle that the archive will belong to.
     pub bundle: BundleId,
     /// The organization of that bundle.
     pub org: OrgId,
     /// SHA-256 of the archive, Base64-URL.
     pub digest: String,
-    /// The name in the object store; bundles with the same bytes share it.
+    /// Name in the object store, shared by bundles with the same bytes.
     pub object: String,
 }
 
-/// An archive without a bundle.
+/// An upload that was given up because its bundle never appeared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AbandonedUpload {
-    /// The bundle that was not stored.
+    /// Identifier of the bundle that was not stored.
     pub bundle: BundleId,
-    /// The name in the object store.
+    /// Name in the object store.
     pub object: String,
     /// True if neither a bundle nor another upload refers to the object.
     pub is_orphan: bool,
 }
 
 impl Transaction {
-    /// Notes an archive before its bytes are stored.
+    /// Records an archive before its bytes are stored.
     ///
     /// # Errors
     ///
@@ -56,19 +56,19 @@ impl Transaction {
         (inserted == 1).then_some(()).ok_or(StoreError::Stale)
     }
 
-    /// The bundle of the archive is stored, in this transaction.
+    /// Removes the record of an archive, in the transaction that stores its bundle.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if the archive was given up meanwhile.
+    /// [`StoreError::Stale`] if housekeeping has abandoned the upload.
     pub async fn finish_upload(&mut self, bundle: BundleId) -> Result<(), StoreError> {
         let delete = "DELETE FROM uploads WHERE bundle_id = $1 AND sweeping = 0";
         let deleted = sql(delete).bind(bundle).run(self).await?;
         (deleted == 1).then_some(()).ok_or(StoreError::Stale)
     }
 
-    /// Abandons up to `limit` archives that were begun before `before`, the oldest first; returns
-    /// them. None of them can be completed afterwards.
+    /// Abandons up to `limit` uploads that began before `before`, oldest first. They cannot be
+    /// completed afterwards.
     pub async fn abandon_uploads(
         &mut self,
         before: Timestamp,
@@ -96,7 +96,7 @@ impl Transaction {
         uploads.collect()
     }
 
-    /// Deletes the row of an abandoned archive, after its object was deleted or belongs to another
+    /// Deletes the row of an abandoned upload, once its object is deleted or belongs to another
     /// bundle.
     pub async fn forget_upload(&mut self, bundle: BundleId) -> Result<(), StoreError> {
         let delete = "DELETE FROM uploads WHERE bundle_id = $1 AND sweeping = 1";

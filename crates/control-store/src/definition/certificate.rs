@@ -36,9 +36,9 @@ const SORTED: SortColumns = SortColumns {
 pub struct CertificateFilter {
     /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
-    /// Only those that end before this time.
+    /// Only certificates that expire before this time.
     pub expires_before: Option<Timestamp>,
-    /// Another order than by creation.
+    /// Sort order; `None` sorts by creation.
     pub sort: Option<Sort>,
 }
 
@@ -99,8 +99,8 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Updates the certificate with `version`, and counts the renewal for its project's nodes;
-    /// returns the next version.
+    /// Updates the certificate if `version` is stored, and increases its project's renewal counter,
+    /// which nodes poll; returns the next version.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Transaction {
         Ok(next)
     }
 
-    /// The label sets that certificates of the project need of their nodes, without the empty one.
+    /// Label sets that the project's certificates require of nodes, without empty sets.
     pub async fn certificate_labels(
         &mut self,
         project: ProjectId,
@@ -152,7 +152,7 @@ impl Transaction {
             .collect()
     }
 
-    /// Deletes the certificate that had `version`.
+    /// Deletes the certificate if `version` is stored.
     ///
     /// # Errors
     ///

@@ -119,8 +119,8 @@ impl Transaction {
         row.map_or(Ok(0), |row| number(&row, "used"))
     }
 
-    /// At most `limit` managed certificates with an attempt, or a request for the window of the renewal, that is due
-    /// at `now`: those first that wait longest, and at most `per_org` of each organization.
+    /// Up to `limit` managed certificates with an attempt or a request for the renewal window due
+    /// at `now`: longest overdue first, at most `per_org` per organization.
     pub async fn due_managed_certificates(
         &mut self,
         now: Timestamp,
@@ -138,7 +138,7 @@ impl Transaction {
         rows.iter().map(ManagedCertificate::read).collect()
     }
 
-    /// Updates the settings of the one with `version`; returns the next version.
+    /// Updates the settings if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Writes the progress and the certificate. The version stays.
+    /// Stores progress and obtained certificate; the version does not change.
     pub async fn write_progress(&mut self, value: &ManagedCertificate) -> Result<(), StoreError> {
         let IssuanceProgress {
             order_url,
@@ -218,7 +218,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets the order in progress: its challenges, its address and its private key.
+    /// Deletes the order in progress: its challenges, its URL and its private key.
     pub async fn forget_issuance(&mut self, value: &ManagedCertificate) -> Result<(), StoreError> {
         self.delete_challenges(value.id).await?;
         let forget = "UPDATE managed_certificates SET order_url = NULL, order_secret_id = NULL WHERE id = $1";
@@ -229,11 +229,12 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes the managed certificate that had `version`, with the order in progress. The certificate stays.
+    /// Deletes the managed certificate and its order in progress if `version` is stored. The
+    /// obtained certificate is kept.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`]
+    /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn delete_managed_certificate(
         &mut self,
         value: &ManagedCertificate,
@@ -260,7 +261,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes a secret, unless it is gone.
+    /// Deletes a secret if it exists.
     async fn forget_secret(&mut self, secret: SecretId) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM secrets WHERE id = $1");
         delete.bind(secret).run(self).await?;

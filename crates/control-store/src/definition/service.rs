@@ -36,7 +36,7 @@ const SORTED: SortColumns = SortColumns {
 pub struct ServiceFilter {
     /// Limits the list to this name, or to a prefix that ends in `*`.
     pub name: Option<String>,
-    /// Another order than by creation.
+    /// Sort order; `None` sorts by creation.
     pub sort: Option<Sort>,
 }
 
@@ -45,7 +45,7 @@ pub struct ServiceFilter {
 pub struct ServiceUse {
     /// Number of services, at least 1.
     pub count: i64,
-    /// The first and the last of their names; the same name for one service.
+    /// First and last of their names in alphabetical order; equal for a single service.
     pub names: (String, String),
 }
 
@@ -105,7 +105,7 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// The services of each of these upstreams; an unused one is left out.
+    /// Services that use each of these upstreams; unused upstreams are left out.
     pub async fn services_of_upstreams(
         &mut self,
         project: ProjectId,
@@ -119,7 +119,7 @@ impl Transaction {
         rows.await?.iter().map(service_use).collect()
     }
 
-    /// The services of each of these certificates; an unused one is left out.
+    /// Services that use each of these certificates; unused certificates are left out.
     pub async fn services_of_certificates(
         &mut self,
         project: ProjectId,
@@ -133,7 +133,7 @@ impl Transaction {
         rows.await?.iter().map(service_use).collect()
     }
 
-    /// Updates the service with `version`; returns the next one.
+    /// Updates the service if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Deletes the service that had `version`.
+    /// Deletes the service if `version` is stored.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Transaction {
     }
 }
 
-/// A row of services by the upstream or certificate that they refer to.
+/// Reads a row of services grouped by the upstream or certificate that they use.
 fn service_use<I: From<Uuid>>(row: &AnyRow) -> Result<(I, ServiceUse), StoreError> {
     let names = (text(row, "first_name")?, text(row, "last_name")?);
     let count = number(row, "uses")?;

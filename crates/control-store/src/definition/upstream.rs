@@ -108,7 +108,7 @@ impl Transaction {
         Ok(found)
     }
 
-    /// Updates the upstream with `version`; returns the next one.
+    /// Updates the upstream if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Transaction {
         Ok(version)
     }
 
-    /// Deletes the upstream that had `version`, with its targets.
+    /// Deletes the upstream and its targets if `version` is stored.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl Transaction {
 }
 
 impl Record for Upstream {
-    /// Reads an upstream without its targets, which are rows of their own.
+    /// Reads an upstream without its targets, which are separate rows.
     fn read(row: &AnyRow) -> Result<Versioned<Self>, StoreError> {
         let server_name = optional_text(row, "tls_server_name")?;
         let upstream = Self {

@@ -1,4 +1,4 @@
-//! Leases: work that must run once among any number of replicas.
+//! Leases, for work that only one of the replicas may do at a time.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};
@@ -8,22 +8,23 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::query;
 use uuid::Uuid;
 
-/// A lease that ends later than this beyond its lifetime is of a clock that was wrong, or is here.
+/// Tolerance for wrong clocks: a lease that ends later than its lifetime and this time allow is
+/// ignored.
 const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_mins(1);
 
-/// Work that one replica does, and the replica.
+/// The lease of a background job, and its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Name of the work, unique: one replica at a time holds its lease.
+    /// Name of the job; one replica at a time holds its lease.
     pub name: String,
-    /// The replica, under the name that it chose at its start.
+    /// Identifier that the replica chose at its start.
     pub holder: Uuid,
-    /// Another replica takes over from then on.
+    /// Time from which another replica may take over.
     pub ends_at: Timestamp,
 }
 
 impl Transaction {
-    /// All leases, those that ended too, by name.
+    /// All leases by name, including ended ones.
     ///
     /// # Errors
     ///
@@ -41,8 +42,8 @@ impl Transaction {
         leases.collect()
     }
 
-    /// Takes or extends the lease `name` for `holder`. Returns true if `holder` has it now. A lease that ends
-    /// implausibly late, by over a minute, is taken over.
+    /// Acquires or extends the lease `name`; returns true if `holder` has it now. A lease that ends
+    /// more than a minute too late, written by a wrong clock, is taken over.
     pub async fn acquire_lease(
         &mut self,
         name: &str,
@@ -66,7 +67,7 @@ impl Transaction {
         Ok(done.rows_affected() == 1)
     }
 
-    /// Ends the lease `name` of `holder`, if it has it.
+    /// Ends the lease `name` if `holder` has it.
     pub async fn release_lease(&mut self, name: &str, holder: Uuid) -> Result<(), StoreError> {
         query("DELETE FROM leases WHERE name = $1 AND holder = $2")
             .bind(name)

@@ -1,4 +1,4 @@
-//! Token buckets that all replicas share: a replica takes tokens in groups.
+//! Token buckets shared by all replicas, which take tokens in groups.
 
 use crate::error::StoreError;
 use crate::row::number;
@@ -8,40 +8,40 @@ use jiff::Timestamp;
 use sqlx::query;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
-/// The clocks of replicas differ by less. A bucket that is full again later than an empty one of that time is of a
-/// clock that was wrong.
+/// Tolerance for wrong clocks. A bucket whose fill time is later than an empty bucket's, by more
+/// than this, was written by a wrong clock.
 const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
 
-/// Rate and burst.
+/// Parameters of a token bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Refill of tokens per minute, 1 or more.
+    /// Tokens refilled per minute; at least 1.
     pub per_minute: i64,
-    /// Tokens of a full bucket, 1 or more.
+    /// Capacity of the bucket; at least 1.
     pub burst: i64,
 }
 
-/// Tokens taken from a bucket, and its remaining ones.
+/// Result of taking tokens from a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// 0 if the bucket is empty.
+    /// Number of taken tokens; 0 if the bucket is empty.
     pub taken: i64,
     /// Time when the bucket is full again, in microseconds since 1970.
     pub full_at_micros: i64,
 }
 
 impl Rate {
-    /// Refill time of one token, in microseconds.
+    /// Time to refill one token, in microseconds.
     pub fn token_micros(self) -> i64 {
         MICROS_PER_MINUTE / self.per_minute.max(1)
     }
 
-    /// The longest wait for a token of a bucket that right clocks wrote, in microseconds.
+    /// Maximum plausible wait for a token, in microseconds; a longer one comes from a wrong clock.
     pub fn max_wait_micros(self) -> i64 {
         self.token_micros() + MAX_CLOCK_ERROR_MICROS
     }
 
-    /// Tokens in a bucket that is full again at `full_at_micros`.
+    /// Tokens left in a bucket that is full again at `full_at_micros`.
     pub fn tokens_left(self, full_at_micros: i64, now: Timestamp) -> i64 {
         let missing = (full_at_micros - now.as_microsecond()).max(0);
         let missing_tokens =
@@ -51,9 +51,9 @@ impl Rate {
 }
 
 impl Transaction {
-    /// Takes up to `wanted` tokens of bucket `name`, in one statement. A bucket with a time in the
-    /// future, written with a fast clock, counts as one with a single token, so that it locks no
-    /// client out until that time.
+    /// Takes up to `wanted` tokens of bucket `name` in one statement. A bucket with an implausibly
+    /// late fill time, from a fast clock, counts as having a single token, so that it does not lock
+    /// clients out until then.
     pub async fn take_tokens(
         &mut self,
         name: &str,
@@ -64,7 +64,7 @@ impl Transaction {
         let token = rate.token_micros();
         let now = now.as_microsecond();
         let wanted = wanted.clamp(1, rate.burst);
-        // `room`: tokens in the bucket, from the time that is left until it is full.
+        // `room`: tokens in the bucket, derived from the time until it is full.
         let sql = "INSERT INTO rate_limits (name, full_at, taken) VALUES ($1, $2 + $3 * $4, $4)
                    ON CONFLICT (name) DO UPDATE SET
                      taken = CASE
@@ -106,7 +106,7 @@ impl Transaction {
         })
     }
 
-    /// Puts `count` tokens of a bucket back, as if they had not been taken.
+    /// Returns `count` tokens to a bucket.
     pub async fn return_tokens(
         &mut self,
         name: &str,
@@ -119,7 +119,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` buckets that were full before `now`. Returns the number of deleted rows.
+    /// Deletes at most `limit` buckets that were full before `now`; returns their number.
     pub async fn purge_buckets(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM rate_limits WHERE name IN
                    (SELECT name FROM rate_limits WHERE full_at < $1 ORDER BY full_at LIMIT $2)

@@ -1,7 +1,7 @@
-//! Answers kept for repeated requests (`Idempotency-Key`).
+//! Stored responses for repeated requests (`Idempotency-Key`).
 //!
-//! A key is reserved before the command, marked in the command's own transaction, and stores the
-//! response after it. A crash between two of these leaves a row with the last completed step.
+//! A key is reserved before the command, marked in the command's transaction, and gets the response
+//! afterwards. After a crash, the row shows the last completed step.
 
 use crate::error::StoreError;
 use crate::row::{optional_id, optional_text, text, truth};
@@ -12,21 +12,21 @@ use jiff::{SignedDuration, Timestamp};
 use sqlx::{Row, query};
 use uuid::Uuid;
 
-/// Lifetime of an answer.
+/// Lifetime of a stored response.
 const KEPT: SignedDuration = SignedDuration::from_hours(24);
-/// Time after which an uncommitted command can no longer be committed.
+/// Age at which an uncommitted reservation is void: its command can no longer commit.
 const UNCOMMITTED: SignedDuration = SignedDuration::from_mins(2);
 
-/// An answer that was given.
+/// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// Status of the response.
     pub status: u16,
-    /// The header `ETag`.
+    /// Value of `ETag`.
     pub etag: Option<String>,
-    /// The header `Location`.
+    /// Value of `Location`.
     pub location: Option<String>,
-    /// The body; `None` if it held a secret, which is shown once and never stored.
+    /// Response body; `None` if it contained a secret, which is shown once and never stored.
     pub body: Option<String>,
 }
 
@@ -35,17 +35,17 @@ pub struct Reply {
 pub enum Reservation {
     /// The key is reserved by this request, which executes the command.
     Taken,
-    /// A request that has not been answered yet.
+    /// An earlier request with this key has no response yet.
     Pending,
-    /// A request that was carried out without its answer being stored.
+    /// An earlier request was executed, but its response was not stored.
     Lost,
-    /// Another request: the body differs.
+    /// An earlier request with this key had a different body.
     Other,
-    /// A request that was answered.
+    /// An earlier request has a stored response.
     Replied {
         /// Response of the first execution.
         reply: Reply,
-        /// Tenant of its change; `None` if it changed nothing of one organization.
+        /// Tenant of the change; `None` if the change belongs to no organization.
         tenant: Option<Tenant>,
     },
 }
@@ -108,8 +108,8 @@ impl Transaction {
         Ok(Reservation::Replied { reply, tenant })
     }
 
-    /// Returns true if the resource at a path was deleted, or the one that a verb or a list after
-    /// it is of; no if the path has no known noun.
+    /// Returns true if the resource at `path` was deleted; a verb or a list at the end of the path
+    /// is ignored. False for a path without a known noun.
     pub async fn is_gone(&mut self, path: &str) -> Result<bool, StoreError> {
         let parts: Vec<&str> = path.rsplit('/').collect();
         for (index, pair) in parts.windows(2).enumerate() {
@@ -128,11 +128,11 @@ impl Transaction {
         Ok(false)
     }
 
-    /// Marks the key in the transaction of its command. `tenant`: the owner of the change.
+    /// Marks the key as executed, in the transaction of its command. `tenant` owns the change.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if another request has the key meanwhile.
+    /// [`StoreError::Conflict`] if another request has taken the key.
     pub async fn commit_reply(
         &mut self,
         reservation: Uuid,
@@ -153,7 +153,7 @@ impl Transaction {
         }
     }
 
-    /// Keeps the answer.
+    /// Stores the response for repetitions of the request.
     pub async fn keep_reply(&mut self, reservation: Uuid, reply: &Reply) -> Result<(), StoreError> {
         let Reply {
             status,
@@ -174,7 +174,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Releases the key after a command without a change.
+    /// Releases the key of a command that changed nothing.
     pub async fn release_reply(&mut self, reservation: Uuid) -> Result<(), StoreError> {
         query("DELETE FROM replies WHERE reservation = $1 AND committed = 0")
             .bind(reservation.to_string())
@@ -183,7 +183,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most `limit` answers older than 24 hours. Returns the number of deleted rows.
+    /// Deletes at most `limit` responses older than 24 hours; returns their number.
     pub async fn purge_replies(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let sql = "DELETE FROM replies WHERE name IN
                    (SELECT name FROM replies WHERE created_at <= $1 ORDER BY created_at LIMIT $2)
@@ -197,7 +197,8 @@ impl Transaction {
     }
 }
 
-/// The statement that finds a resource by its identifier, for the nouns of paths; of a member also by the organization.
+/// Statement that finds a resource by the noun and identifier in a path; a member also by the
+/// organization.
 fn find_by_id(noun: &str) -> Option<&'static str> {
     Some(match noun {
         "orgs" => "SELECT id FROM orgs WHERE id = $1",

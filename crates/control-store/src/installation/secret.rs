@@ -11,7 +11,7 @@ use sqlx::any::AnyRow;
 use sqlx::query;
 use std::collections::BTreeSet;
 
-/// A sealed secret in its row; sealed for the text of its identifier.
+/// A sealed secret as stored; the context of the seal is its identifier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSecret {
     /// UUID of version 7.
@@ -56,7 +56,7 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// At most `limit` secrets that were not sealed with `master_key`.
+    /// At most `limit` secrets sealed by another key than `master_key`.
     pub async fn secrets_not_sealed_with(
         &mut self,
         master_key: &str,
@@ -72,7 +72,7 @@ impl Transaction {
         rows.iter().map(read).collect()
     }
 
-    /// The names of the keys that some secret was sealed with.
+    /// Names of the master keys that at least one secret is sealed with.
     pub async fn master_keys_in_use(&mut self) -> Result<BTreeSet<String>, StoreError> {
         let rows = query("SELECT master_key FROM secrets UNION SELECT master_key FROM totp")
             .fetch_all(self.connection())
@@ -80,7 +80,7 @@ impl Transaction {
         rows.iter().map(|row| text(row, "master_key")).collect()
     }
 
-    /// Deletes a secret without references.
+    /// Deletes a secret.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Transaction {
         written(&done)
     }
 
-    /// Stores the secret as sealed by another key.
+    /// Replaces the sealed form by one under another master key.
     ///
     /// # Errors
     ///

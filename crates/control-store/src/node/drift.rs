@@ -1,4 +1,4 @@
-//! Drift: nodes that run something else than they were ordered to run.
+//! Drift: nodes that run another bundle than the ordered one.
 
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, optional_time, time, versioned};
@@ -33,21 +33,21 @@ pub struct DriftFilter {
     pub node: Option<NodeId>,
 }
 
-/// A node that differs from its order.
+/// A node that runs another bundle than the ordered one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
-    /// Node that differs from its order.
+    /// Identifier of the node.
     pub node: NodeId,
-    /// Project of the node.
+    /// Tenant of the node.
     pub tenant: Tenant,
     /// Bundle of the node's newest order.
     pub desired: BundleId,
-    /// The bundle that it reports.
+    /// Bundle in the node's last report.
     pub active: Option<BundleId>,
 }
 
 impl Transaction {
-    /// Up to `limit` nodes that have differed since before `since`, that no rollout holds and that
+    /// Up to `limit` nodes that have differed since before `since`, are held by no rollout, and
     /// have no open drift.
     pub async fn divergences(
         &mut self,
@@ -103,7 +103,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if the node has an open one.
+    /// [`StoreError::Conflict`] if the node has an open drift.
     pub async fn insert_drift(&mut self, drift: &Drift) -> Result<(), StoreError> {
         let Drift {
             id,
@@ -125,7 +125,7 @@ impl Transaction {
         self.mark_drifting(*node, true).await
     }
 
-    /// Updates the drift with `version`; returns the next one.
+    /// Updates the drift if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl Transaction {
         one.bind(drift).one(self).await
     }
 
-    /// The drifts of a project, perhaps only those in one state.
+    /// The drifts of a project, optionally in one state only.
     pub async fn drifts(
         &mut self,
         project: ProjectId,

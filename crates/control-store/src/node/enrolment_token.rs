@@ -106,8 +106,8 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Returns true if another token of the project that still admits nodes at `now` has the token's name. The caller
-    /// holds the lock of writers.
+    /// Returns true if another token of the project, which can still register nodes at `now`, has
+    /// the token's name. The caller must hold the writers' lock.
     pub async fn is_enrolment_token_name_taken(
         &mut self,
         token: &EnrolmentToken,
@@ -121,7 +121,7 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Counts one more node. Returns false if the token admits none at `now`.
+    /// Counts one more registration; returns false if the token permits none at `now`.
     pub async fn use_enrolment_token(
         &mut self,
         token: EnrolmentTokenId,
@@ -133,7 +133,7 @@ impl Transaction {
         Ok(sql(update).bind(token).bind(now).run(self).await? == 1)
     }
 
-    /// Updates the token with `version`; returns the next one. Only its name and its revocation
+    /// Updates the token if `version` is stored; returns the next version. Only name and revocation
     /// change here.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use crate::store::Transaction;
 use crate::versioned::{Page, Sort, SortColumn};
 use control_wire::{NodeEvent, NodeEventId, NodeId};
 
-/// Events that are kept of a node.
+/// Maximum number of stored events per node.
 const KEPT: i64 = 1_000;
 
 /// Columns that the list can be sorted by.
@@ -42,7 +42,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The events of a node, in the order of their arrival unless sorted.
+    /// Events of a node, in order of arrival unless `sort` is set.
     pub async fn node_events(
         &mut self,
         node: NodeId,

@@ -1,7 +1,7 @@
-//! Heartbeats: the stored report is read, the domain decides, and changes are written.
+//! Heartbeats: reads the stored report, lets the domain decide, and writes the changes.
 //!
-//! A heartbeat that only proves presence need not be written alone: the caller collects such signs
-//! of life and writes them together, because SQLite writes whole pages.
+//! A heartbeat without changes is not written in its own transaction: the caller gathers such
+//! heartbeats and writes them together, because SQLite writes whole pages.
 
 use crate::error::StoreError;
 use crate::node::order::{confirmation, read_confirmation};
@@ -20,15 +20,17 @@ use control_wire::{BundleId, Confirmation, HeartbeatRequest, InstanceId, NodeId,
 use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;
 
-/// Bundles that a node confirmed and may be reverted to.
+/// Maximum number of confirmed bundles kept per node, as candidates for reverts.
 const MAX_CONFIRMED: i64 = 100;
-/// Requests since an older report of an offline node are not counted: their time is not known.
+/// Maximum time between two reports whose difference is counted. After a longer silence, the time
+/// of the requests is unknown.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(10);
-/// A stored heartbeat that is later than a received one by more is of a clock that was ahead, or the received one of a
-/// clock that is behind. Quiet ones are written up to 38 seconds late.
+/// Tolerance for wrong clocks: a stored time later than the received one by more than this comes
+/// from a clock that was ahead, or the receiver's is behind. Quiet heartbeats are written up to 38
+/// seconds late.
 const MAX_CLOCK_ERROR: SignedDuration = SignedDuration::from_mins(1);
 
-/// The stored report of `$1` with its order; `$2` is the bundle that it reports as active.
+/// Report of node `$1` with its order; `$2` is the bundle that the node reports as active.
 macro_rules! select_report {
     ($lock:literal) => {
         concat!(
@@ -54,10 +56,11 @@ macro_rules! select_report {
     };
 }
 
-/// A heartbeat with its traffic in the form of its column: a writer holds a database's one place, and must not compress.
+/// A heartbeat with its traffic packed for the column, so that compression does not occupy the
+/// database's single writer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PackedHeartbeat {
-    /// The heartbeat. The routes of its traffic are in `traffic` alone.
+    /// The heartbeat without its routes, which only `traffic` has.
     heartbeat: HeartbeatRequest,
     traffic: Option<String>,
 }
@@ -67,38 +70,38 @@ impl PackedHeartbeat {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if it cannot be compressed.
+    /// [`StoreError::Corrupt`] if the traffic cannot be compressed.
     pub fn new(mut heartbeat: HeartbeatRequest) -> Result<Self, StoreError> {
         let traffic = heartbeat.traffic.as_mut().map(std::mem::take);
         let traffic = traffic.as_ref().map(packed).transpose()?;
         Ok(Self { heartbeat, traffic })
     }
 
-    /// Processor load, 100 for one core.
+    /// CPU use in percent of one core; above 100 if several are busy.
     pub fn cpu_percent(&self) -> f64 {
         self.heartbeat.health.cpu_percent
     }
 }
 
-/// Findings of a heartbeat.
+/// Result of writing a heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenHeartbeat {
-    /// The counter of the node's newest order; 0 without one.
+    /// Counter of the node's newest order; 0 without one.
     pub order: i64,
-    /// Confirmation of that order.
+    /// Whether the node has confirmed that order.
     pub confirmation: Confirmation,
-    /// True if a second process with the node's identity was just detected, and no event
-    /// `node.duplicated` reports it yet.
+    /// True if this heartbeat revealed a second process with the node's identity that no event
+    /// `node.duplicated` reports yet.
     pub has_found_duplicate: bool,
-    /// True if nothing was written, for only the time has changed: the quiet heartbeat is the caller's
-    /// to write.
+    /// True if only the time changed and nothing was written: the caller must write the quiet
+    /// heartbeat.
     pub is_sign_of_life: bool,
-    /// The counters that those of the heartbeat replaced; `None` if it has none, or the same.
+    /// Counters before this heartbeat; `None` if it has no counters, or equal ones.
     pub replaced: Option<ReplacedCounters>,
 }
 
-/// The counters of a node before a heartbeat, as they are stored: a writer holds a database's one place, and must not
-/// decompress.
+/// A node's counters before a heartbeat, still packed, so that unpacking does not occupy the
+/// database's single writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplacedCounters {
     column: Option<String>,
@@ -106,11 +109,11 @@ pub struct ReplacedCounters {
 }
 
 impl ReplacedCounters {
-    /// The requests until the counters `now`.
+    /// Counts the requests between these counters and `now`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Corrupt`] if the stored counters cannot be read.
+    /// [`StoreError::Corrupt`] if the stored counters cannot be unpacked.
     pub fn requests_until(&self, now: &RouteCounts) -> Result<RouteCounts, StoreError> {
         match (self.basis, self.column.as_deref()) {
             (CounterBasis::Unknown, _) => Ok(RouteCounts::default()),
@@ -122,12 +125,12 @@ impl ReplacedCounters {
     }
 }
 
-/// A heartbeat without news.
+/// A heartbeat without changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuietHeartbeat {
     /// Time of receipt.
     pub seen_at: Timestamp,
-    /// 100 for one core.
+    /// CPU use in percent of one core.
     pub cpu_percent: f64,
 }
 
@@ -144,8 +147,8 @@ impl Transaction {
             .await
     }
 
-    /// Writes the changes by a heartbeat; `None` if the node does not exist. If it changes nothing
-    /// and the stored one is newer than `fresh_since`, nothing is written.
+    /// Writes the changes of a heartbeat; `None` if the node does not exist. Writes nothing if
+    /// there are no changes and the stored heartbeat is newer than `fresh_since`.
     pub async fn receive_heartbeat(
         &mut self,
         node: NodeId,
@@ -156,7 +159,8 @@ impl Transaction {
         now: Timestamp,
         fresh_since: Timestamp,
     ) -> Result<Option<WrittenHeartbeat>, StoreError> {
-        // Two replicas may hear of one node at once; SQLite has one writer.
+        // Two replicas may receive heartbeats of one node at once: PostgreSQL locks the row; SQLite
+        // has one writer.
         let select = if self.is_sqlite() {
             select_report!("")
         } else {
@@ -217,8 +221,8 @@ impl Transaction {
         }))
     }
 
-    /// Writes quiet heartbeats, in the order of their nodes: two replicas must not wait for each other. A node with a
-    /// newer heartbeat keeps it, unless a clock that was ahead wrote it.
+    /// Writes quiet heartbeats, sorted by node so that replicas never deadlock. A newer stored
+    /// heartbeat is kept, unless a clock that was ahead wrote it.
     pub async fn write_quiet_heartbeats(
         &mut self,
         signs: impl IntoIterator<Item = (NodeId, QuietHeartbeat)>,
@@ -317,7 +321,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Keeps the newest bundles of a node alone.
+    /// Deletes all but the node's newest confirmed bundles.
     async fn forget_oldest_bundles(&mut self, node: NodeId) -> Result<(), StoreError> {
         let delete = "DELETE FROM node_bundles WHERE node_id = $1
                         AND COALESCE(confirmed_counter, rejected_counter) < (
@@ -329,8 +333,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns true if a heartbeat of the same millisecond has noticed the second process: its
-    /// event is written already.
+    /// Returns true if a heartbeat of the same millisecond has already written the event of the
+    /// second process.
     async fn has_event_at(&mut self, node: NodeId, now: Timestamp) -> Result<bool, StoreError> {
         let event = "SELECT id FROM node_events
                      WHERE node_id = $1 AND at = $2 AND kind = 'node.duplicated' LIMIT 1";
@@ -382,7 +386,7 @@ fn ordered_bundles(row: &AnyRow) -> Result<Option<OrderedBundles>, StoreError> {
     }))
 }
 
-/// The column of earlier processes: each identifier with a space after it.
+/// Column of earlier processes: each identifier followed by a space.
 fn packed_instances(instances: &[InstanceId]) -> Option<String> {
     let packed = instances.iter().map(|instance| format!("{instance} "));
     (!instances.is_empty()).then(|| packed.collect())

@@ -1,4 +1,4 @@
-//! Credentials of nodes: keys and tokens.
+//! Credentials of nodes: keys, and data to verify tokens.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};
@@ -10,14 +10,14 @@ use control_wire::{EnrolmentTokenId, NodeId, ProjectId, SigningKeyId};
 use jiff::Timestamp;
 use std::net::IpAddr;
 
-/// Data that a token is verified against.
+/// Data to verify a token with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenIssuer {
-    /// The node's project.
+    /// Tenant of the node.
     pub tenant: Tenant,
-    /// The key named by the signature; not deactivated.
+    /// Public key that the signature names; not deactivated.
     pub public_key: PublicKey,
-    /// Tokens that were issued before are refused.
+    /// Tokens issued earlier are void.
     pub tokens_since: Timestamp,
 }
 
@@ -35,7 +35,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The node of this name that the token registered from this address, if it has not sent a
+    /// The node with this name that the token registered from this address and that has sent no
     /// heartbeat.
     pub async fn node_without_heartbeat(
         &mut self,
@@ -64,13 +64,13 @@ impl Transaction {
         Ok(Some((id(&row, "id")?, tenant)))
     }
 
-    /// Returns true if the key with this hash waits for its first use.
+    /// Returns true if a new key with this hash waits for its first use.
     pub async fn is_next_node_key(&mut self, key_hash: &str) -> Result<bool, StoreError> {
         let by_key = sql("SELECT id FROM nodes WHERE next_key_hash = $1");
         Ok(by_key.bind(key_hash).row(self).await?.is_some())
     }
 
-    /// Lets the key that waits take the place of the one before.
+    /// Activates the key with this hash that waits for its first use, in place of the previous key.
     pub async fn replace_node_key(&mut self, key_hash: &str) -> Result<(), StoreError> {
         let update = "UPDATE nodes SET key_hash = next_key_hash, next_key_hash = NULL,
                       version = version + 1 WHERE next_key_hash = $1";
@@ -78,7 +78,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Issues a second key to the node with `version`; its first use ends the first key.
+    /// Adds a second key to the node if `version` is stored; the first use of the second key ends
+    /// the first.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Replaces the key of the node with `version`; the old ones and all tokens end at `now`.
+    /// Replaces the node's key if `version` is stored; earlier keys and all tokens end at `now`.
     ///
     /// # Errors
     ///
@@ -113,15 +114,16 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// The time of the last rotation that ended all tokens of `node`; 1970 if there was none.
+    /// Time of the last rotation that ended all tokens of the node; 1970 if there was none, `None`
+    /// if the node does not exist.
     pub async fn tokens_since(&mut self, node: NodeId) -> Result<Option<Timestamp>, StoreError> {
         let since = sql("SELECT tokens_since FROM nodes WHERE id = $1");
         let row = since.bind(node).row(self).await?;
         row.map(|row| time(&row, "tokens_since")).transpose()
     }
 
-    /// Data that a token of `node` is verified against, if `kid` is a key of its organization that
-    /// verifies.
+    /// Data to verify a token of `node` with, if `kid` is a key of its organization that is not
+    /// deactivated.
     pub async fn token_issuer(
         &mut self,
         node: NodeId,

@@ -17,7 +17,7 @@ use control_domain::{LabelCondition, LabelSelector, Node, NodeState};
 use control_wire::{BundleId, ProjectId};
 use jiff::Timestamp;
 
-/// Bundles counted at most, most frequent first.
+/// Maximum number of counted bundles: those with the most nodes.
 const MAX_BUNDLES: i64 = 50;
 
 /// Columns that the list can be sorted by.
@@ -41,26 +41,26 @@ pub struct NodeFilter {
     pub name: Option<String>,
     /// Only nodes that report this bundle as active.
     pub bundle: Option<BundleId>,
-    /// Only those with this version of the proxy, or one that begins so if it ends in `*`.
+    /// Only nodes with this proxy version, or with a version of this prefix if it ends in `*`.
     pub version: Option<String>,
-    /// Another order than by creation.
+    /// Sort order; `None` sorts by creation.
     pub sort: Option<Sort>,
 }
 
 /// Number of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeCounts {
-    /// All of them.
+    /// Number of all nodes.
     pub total: i64,
-    /// Nodes that have not sent a heartbeat yet.
+    /// Number of nodes without a heartbeat.
     pub enrolled: i64,
-    /// Online nodes.
+    /// Number of online nodes.
     pub online: i64,
-    /// By the bundle that they run, at most 50.
+    /// Number of nodes by active bundle; at most 50 bundles.
     pub active: Vec<(BundleId, i64)>,
 }
 
-/// Lists select from the table with the fewest matching rows.
+/// Each list starts from the table with the fewest matching rows.
 const BY_NODE: &str = select_nodes!(
     listed "nodes n JOIN node_heartbeats h ON h.node_id = n.id
      LEFT JOIN node_orders o ON o.node_id = n.id WHERE n.project_id = ?"
@@ -102,7 +102,7 @@ fn labelled(list: ListQuery, condition: &LabelCondition) -> ListQuery {
 impl Transaction {
     /// The nodes of a project. A node is online if its last heartbeat is later than `online_since`.
     ///
-    /// Nodes in rare states are found by the time of their heartbeat, the rest by their order.
+    /// Reads the table with the fewest candidates: of labels, of heartbeats for rare states, or of nodes.
     pub async fn nodes(
         &mut self,
         project: ProjectId,
@@ -111,7 +111,7 @@ impl Transaction {
         page: Page,
     ) -> Result<Vec<Versioned<Node>>, StoreError> {
         let since = online_since.as_millisecond();
-        // Later than the first, up to the second.
+        // Heartbeat times after the first value, up to the second.
         let (after, up_to) = match filter.state {
             None => (-1, i64::MAX),
             Some(NodeState::Enrolled) => (-1, 0),

@@ -9,21 +9,21 @@ use control_wire::{BundleId, Confirmation, NodeId, Order, RolloutId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
-/// Orders to one node that a restored database may lack.
+/// Maximum number of a node's orders that a restored database is assumed to lack.
 const MAX_LOST_ORDERS: i64 = 1_000_000;
 
 /// An order as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredOrder {
-    /// Signed order as nodes receive it.
+    /// The signed order as the node receives it.
     pub order: Order,
-    /// State of the key that signed.
+    /// State of the key that signed the order.
     pub key_state: SigningKeyState,
     /// Soak time and deadline of the rollout that tries the order; `None` once it is confirmed.
     pub trial_secs: Option<u64>,
 }
 
-/// Confirmation of the order `o` of a node: required only for forward orders of a rollout.
+/// SQL expression for the confirmation of order `o`: required only for forward orders of a rollout.
 macro_rules! confirmation {
     () => {
         "COALESCE((SELECT CASE
@@ -85,8 +85,8 @@ impl Transaction {
         }))
     }
 
-    /// Returns true if a node may need a bundle: its newest order names it, or the one before, or a
-    /// rollout that holds the node would lead it back there.
+    /// Returns true if the node may need the bundle: its newest order or the one before names it,
+    /// or a rollout that holds the node would revert to it.
     pub async fn may_need_bundle(
         &mut self,
         node: NodeId,
@@ -101,9 +101,10 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Lower bound, exclusive, of the next order's counter: the counter of the node's newest order, or the
-    /// one that the node has answered, if a restored database has only older ones; 0 without either. A
-    /// reported counter is capped at a million above the former, so that a node cannot use them up.
+    /// The next order's counter must exceed this value: the counter of the node's newest order, or
+    /// a higher one in the node's report, after the database was restored from a backup; 0 without
+    /// either. A reported counter may exceed the stored one by at most a million, so that a node
+    /// cannot exhaust the counters.
     pub async fn order_counter(&mut self, node: NodeId) -> Result<u64, StoreError> {
         let counter = "SELECT CASE
                          WHEN h.verdict_order BETWEEN COALESCE(o.counter, 0)
@@ -118,13 +119,13 @@ impl Transaction {
         u64::try_from(counter).map_err(|_| StoreError::Corrupt("counter"))
     }
 
-    /// Writes an order with a counter above the previous one's. `seq` is the audit entry of the
-    /// change, `rollout` its rollout.
+    /// Writes an order; its counter must exceed the previous one's. `seq` is the audit entry of the
+    /// change.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if there is a newer one; [`StoreError::Reference`] if the node or the
-    /// bundle does not exist.
+    /// [`StoreError::Stale`] if there is a newer order; [`StoreError::Reference`] if the node or
+    /// the bundle does not exist.
     pub async fn write_order(
         &mut self,
         order: &Order,
@@ -178,7 +179,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Stores an order with the signature of another key, unless there is a newer order.
+    /// Replaces the signature of an order, unless there is a newer order.
     pub async fn resign_order(&mut self, order: &Order) -> Result<(), StoreError> {
         let update = "UPDATE node_orders SET kid = $1, signature = $2
                       WHERE node_id = $3 AND counter = $4";
@@ -193,7 +194,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Up to `limit` nodes with orders or challenges newer than the audit entry `seq`.
+    /// Up to `limit` nodes with orders or challenges of audit entries after `seq`.
     pub async fn nodes_ordered_after(
         &mut self,
         seq: i64,
@@ -208,8 +209,8 @@ impl Transaction {
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
 
-    /// The number of the next audit entry. Other writers wait until this transaction ends, so rows
-    /// with this number become visible in its order.
+    /// Locks the log until this transaction ends; returns the number of the next audit entry. Rows
+    /// with that number become visible in the order of the numbers.
     pub async fn lock_audit(&mut self) -> Result<i64, StoreError> {
         let lock = sql("UPDATE audit_head SET seq = seq WHERE id = 1 RETURNING seq");
         let row = lock.row(self).await?.ok_or(StoreError::Corrupt("seq"))?;

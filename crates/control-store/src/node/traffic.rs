@@ -1,6 +1,7 @@
-//! Requests of a project by steps of time.
+//! Request counts of projects, in steps of time.
 //!
-//! Replicas gather what heartbeats count and add it when a step is over: a heartbeat writes no more than its node's row.
+//! Replicas gather the counts of heartbeats and add them when a step is over, so that a heartbeat
+//! writes only its node's row.
 
 use crate::error::StoreError;
 use crate::row::traffic::step::StepColumns;
@@ -13,7 +14,7 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
-/// A stored step, to be unpacked after the transaction.
+/// A stored step, unpacked after the transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedStep {
     /// Start of the step.
@@ -21,7 +22,7 @@ pub struct PackedStep {
     columns: StepColumns,
 }
 
-/// The requests of a step as they are stored, without its nodes.
+/// Stored request counts of a step, without nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedTotal {
     /// Start of the step.
@@ -30,7 +31,7 @@ pub struct PackedTotal {
 }
 
 impl PackedTotal {
-    /// All requests of the step.
+    /// Total requests of the step.
     ///
     /// # Errors
     ///
@@ -41,7 +42,7 @@ impl PackedTotal {
 }
 
 impl PackedStep {
-    /// The requests of the step.
+    /// Unpacks the requests of the step.
     ///
     /// # Errors
     ///
@@ -52,7 +53,7 @@ impl PackedStep {
 }
 
 impl Transaction {
-    /// Adds the requests of the time `at` to the steps of every length that have it. A project that is gone has none.
+    /// Adds requests at the time `at` to the steps of every length. Ignores a deleted project.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The steps of a project that have requests, in order.
+    /// Steps of a project with requests, oldest first.
     pub async fn project_traffic(
         &mut self,
         project: ProjectId,
@@ -112,8 +113,8 @@ impl Transaction {
         rows.iter().map(packed_step).collect()
     }
 
-    /// The steps of a project that have requests, in order, without their nodes: a row for each step, however many nodes
-    /// the project has.
+    /// Steps of a project with requests, oldest first, without nodes: one row per step, however
+    /// many nodes there are.
     pub async fn project_traffic_totals(
         &mut self,
         project: ProjectId,
@@ -134,7 +135,7 @@ impl Transaction {
         totals.collect()
     }
 
-    /// The values that the nodes of a project have of a label.
+    /// Values of a label on a project's nodes.
     pub async fn label_values(
         &mut self,
         project: ProjectId,
@@ -147,7 +148,7 @@ impl Transaction {
             .collect()
     }
 
-    /// The name of a node of the project.
+    /// Name of a node in the project; `None` if the node was deleted.
     pub async fn node_name(
         &mut self,
         project: ProjectId,
@@ -158,8 +159,8 @@ impl Transaction {
         row.map(|row| text(&row, "name")).transpose()
     }
 
-    /// Deletes about `limit` steps of one length that begin before `before`, those of one time together. Returns the
-    /// number of deleted rows.
+    /// Deletes about `limit` steps of one length that begin before `before`; steps of the same time
+    /// are deleted together. Returns the number of deleted rows.
     pub async fn purge_traffic(
         &mut self,
         step: TrafficStep,
@@ -177,7 +178,7 @@ impl Transaction {
         delete.bind(last).run(self).await
     }
 
-    /// Bytes of all steps.
+    /// Stored bytes of all steps.
     pub async fn traffic_bytes(&mut self) -> Result<i64, StoreError> {
         let sum = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS used FROM project_traffic";
         let row = sql(sum).row(self).await?;

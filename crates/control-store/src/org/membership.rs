@@ -12,18 +12,18 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
-/// A membership with the user's name and address.
+/// A membership, with data of its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The user's role.
+    /// Organization, user and role.
     pub membership: Membership,
     /// The address that the user signs in with.
     pub email: Email,
     /// The user's name.
     pub name: Name,
-    /// True if the user has set a second factor up.
+    /// True if the user has a second factor.
     pub second_factor: bool,
-    /// Start of the user's newest session, in any organization.
+    /// Start of the user's newest session, in whichever organization.
     pub last_sign_in_at: Option<Timestamp>,
 }
 
@@ -51,12 +51,12 @@ const SORTED: SortColumns = SortColumns {
 };
 
 impl Transaction {
-    /// Inserts a new membership, also of a user that was removed before. A link for another password ends: the
-    /// administrator that has it does not control this organization.
+    /// Inserts a membership, also for a user that was removed before. Deletes the user's password
+    /// reset, because the administrator that created it has no power in this organization.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if the user is a member already.
+    /// [`StoreError::Conflict`] if the user is already a member.
     pub async fn insert_membership(&mut self, membership: Membership) -> Result<(), StoreError> {
         let Membership {
             org,
@@ -78,7 +78,7 @@ impl Transaction {
         Ok(self.rights(user).await?.roles)
     }
 
-    /// The rights of a user at this moment.
+    /// The user's current rights.
     pub async fn rights(&mut self, user: UserId) -> Result<UserRights, StoreError> {
         let both = "SELECT m.org_id AS org_id, CAST(NULL AS TEXT) AS project_id, m.role AS role,
                       o.second_factor AS second_factor
@@ -102,7 +102,7 @@ impl Transaction {
         Ok(rights)
     }
 
-    /// One member, if the user is one.
+    /// The member; `None` if the user is not a member.
     pub async fn member(
         &mut self,
         org: OrgId,
@@ -112,7 +112,8 @@ impl Transaction {
         member.bind(org).bind(user).one(self).await
     }
 
-    /// The members of an organization, in the order of their users' creation. The filter is for e-mail addresses.
+    /// The members of an organization, in the order in which their users were created. The filter's
+    /// name matches the e-mail address.
     pub async fn members(
         &mut self,
         org: OrgId,
@@ -125,9 +126,9 @@ impl Transaction {
         list.sorted(self, &SORTED, sort.as_ref(), page).await
     }
 
-    /// Returns true if a user other than `user` administers the organization. Until this
-    /// transaction ends, no other one of the same kind continues: of two administrators that remove
-    /// each other, one stays.
+    /// Returns true if a user other than `user` administers the organization. Locks the
+    /// organization until this transaction ends: if two administrators remove each other
+    /// concurrently, one stays.
     pub async fn has_other_admin(&mut self, org: OrgId, user: UserId) -> Result<bool, StoreError> {
         self.lock_org(org).await?;
         let other = "SELECT user_id FROM memberships
@@ -136,7 +137,7 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Updates the role of the membership with `version`; returns the next one.
+    /// Updates the role of the membership if `version` is stored; returns the next version.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ impl Transaction {
         update.write(self, version).await
     }
 
-    /// Deletes the membership that had `version`, and the member's roles in projects.
+    /// Deletes the membership and the member's project roles if `version` is stored.
     ///
     /// # Errors
     ///

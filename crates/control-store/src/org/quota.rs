@@ -8,7 +8,7 @@ use control_domain::QuotaKind;
 use control_wire::OrgId;
 
 impl Transaction {
-    /// Number of objects of `kind` in the organization. The cost grows with the number.
+    /// Number of objects of `kind` in the organization, by counting rows.
     pub async fn quota_used(&mut self, org: OrgId, kind: QuotaKind) -> Result<u64, StoreError> {
         let text = match kind {
             QuotaKind::Projects => "SELECT COUNT(*) AS used FROM projects WHERE org_id = $1",

@@ -1,4 +1,4 @@
-//! Members that an administrator removed, until one admits them again.
+//! Members that an administrator removed and that were not readmitted.
 
 use crate::error::StoreError;
 use crate::row::{id, text, time};
@@ -14,7 +14,7 @@ use sqlx::any::AnyRow;
 /// A user that an administrator removed from an organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemovedMember {
-    /// User that was a member.
+    /// The former member.
     pub user: UserId,
     /// The address that the user signs in with.
     pub email: Email,
@@ -35,7 +35,7 @@ const SORTED: SortColumns = SortColumns {
 };
 
 impl Transaction {
-    /// Notes that an administrator removed the member.
+    /// Records that an administrator removed the member.
     pub async fn note_removed_member(
         &mut self,
         org: OrgId,
@@ -49,7 +49,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns true if an administrator removed the user, and none admitted it again.
+    /// Returns true if an administrator removed the user, and the user was not readmitted.
     pub async fn is_removed_member(
         &mut self,
         org: OrgId,
@@ -59,13 +59,13 @@ impl Transaction {
         Ok(found.bind(org).bind(user).row(self).await?.is_some())
     }
 
-    /// Admits the user again; false if it was not removed.
+    /// Readmits the user; returns false if the user was not removed.
     pub async fn readmit_member(&mut self, org: OrgId, user: UserId) -> Result<bool, StoreError> {
         let delete = sql("DELETE FROM removed_members WHERE org_id = $1 AND user_id = $2");
         Ok(0 < delete.bind(org).bind(user).run(self).await?)
     }
 
-    /// The removed members of an organization. The filter is for e-mail addresses.
+    /// The removed members of an organization. The filter's name matches the e-mail address.
     pub async fn removed_members(
         &mut self,
         org: OrgId,

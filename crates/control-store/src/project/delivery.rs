@@ -1,4 +1,4 @@
-//! Deliveries of webhooks: a queue with an end, and the newest ones that ended.
+//! Webhook deliveries: a bounded queue, and the newest ended deliveries.
 
 use crate::error::StoreError;
 use crate::row::{id, named, number, optional_number, optional_text, optional_time, text, time};
@@ -24,7 +24,7 @@ macro_rules! select {
 /// A webhook with a due delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueWebhook {
-    /// The organization of its project.
+    /// Organization of the webhook's project.
     pub org: OrgId,
     /// Webhook whose delivery is due.
     pub webhook: WebhookId,
@@ -74,7 +74,7 @@ impl Transaction {
         Ok(found.into_iter().map(|found| found.value).collect())
     }
 
-    /// Pending deliveries of a webhook.
+    /// Number of queued deliveries of a webhook.
     pub async fn count_pending(&mut self, webhook: WebhookId) -> Result<i64, StoreError> {
         let count = "SELECT COUNT(*) AS found FROM webhook_deliveries
                      WHERE webhook_id = $1 AND state = 'pending'";
@@ -82,8 +82,8 @@ impl Transaction {
         row.map_or(Ok(0), |row| number(&row, "found"))
     }
 
-    /// The enabled webhooks with a delivery that is due, at most `limit` of each organization, the one that waits
-    /// longest first.
+    /// Enabled webhooks with a due delivery, at most `limit` per organization, longest overdue
+    /// first.
     pub async fn due_webhooks(
         &mut self,
         now: Timestamp,
@@ -122,8 +122,8 @@ impl Transaction {
         Ok(one.one(self).await?.map(|found| found.value))
     }
 
-    /// Stores a step of a delivery that was pending with the attempts before. Returns false if
-    /// another replica was faster, or the webhook was deleted.
+    /// Stores a step of a delivery, if it is pending with the expected number of attempts. Returns
+    /// false if another replica was first, or the webhook was deleted.
     pub async fn update_delivery(
         &mut self,
         delivery: &WebhookDelivery,
@@ -144,7 +144,7 @@ impl Transaction {
         Ok(update.run(self).await? > 0)
     }
 
-    /// Deletes ended deliveries of a webhook but the newest `kept`.
+    /// Deletes a webhook's ended deliveries except the newest `kept`.
     pub async fn trim_deliveries(
         &mut self,
         webhook: WebhookId,

@@ -1,4 +1,4 @@
-//! Roles of members in single projects.
+//! Roles of members in single projects, in addition to those in the organization.
 
 use crate::error::StoreError;
 use crate::row::{id, named, number, text, time, versioned};
@@ -52,7 +52,7 @@ impl Transaction {
         number(&row, "version")
     }
 
-    /// The member's role granted for this project, if any.
+    /// The member's role in this project, apart from the role in the organization.
     pub async fn project_role(
         &mut self,
         project: ProjectId,
@@ -62,7 +62,7 @@ impl Transaction {
         found.bind(project).bind(user).one(self).await
     }
 
-    /// The members with a role of their own in the project.
+    /// Members with a role in this project.
     pub async fn project_roles(
         &mut self,
         project: ProjectId,
@@ -73,7 +73,8 @@ impl Transaction {
         list.sorted(self, &SORTED, sort, page).await
     }
 
-    /// Roles in single projects of an organization, at most `limit`, by the name of the member and of the project.
+    /// Project roles in an organization, at most `limit`, sorted by the names of member and
+    /// project.
     pub async fn project_roles_of_org(
         &mut self,
         org: OrgId,
@@ -97,7 +98,7 @@ impl Transaction {
         named.collect()
     }
 
-    /// Removes the role, which must have `version`.
+    /// Removes the role if `version` is stored.
     ///
     /// # Errors
     ///

@@ -22,14 +22,14 @@ macro_rules! select {
     };
 }
 
-/// An entry of the audit log of a project, as webhooks need it.
+/// An audit entry of a project, for webhooks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectAction {
-    /// Number in the whole log.
+    /// Number of the entry in the whole log.
     pub seq: i64,
     /// The time of the request.
     pub at: Timestamp,
-    /// The project; `None` for the entries of organizations.
+    /// The project; `None` for entries of organizations.
     pub project: Option<ProjectId>,
     /// The action, such as `rollout.complete`.
     pub action: String,
@@ -44,7 +44,8 @@ const SORTED: SortColumns = SortColumns {
 };
 
 impl Transaction {
-    /// Inserts a new webhook. Nodes with their last heartbeat up to `silent_up_to` are known to be silent.
+    /// Inserts a webhook. Nodes with their last heartbeat at or before `silent_up_to` are not
+    /// reported to it.
     ///
     /// # Errors
     ///
@@ -100,9 +101,9 @@ impl Transaction {
         list.sorted(self, &SORTED, sort.as_ref(), page).await
     }
 
-    /// The enabled webhooks of all projects that receive silent nodes and have new ones to report:
-    /// nodes with their last heartbeat up to `online_since`, and later than the webhook's last
-    /// event covered. At most `limit`.
+    /// At most `limit` enabled webhooks that subscribe to silent nodes and have new ones to report:
+    /// nodes with their last heartbeat at or before `online_since`, but after the time that the
+    /// webhook's last event covered.
     pub async fn webhooks_of_silence(
         &mut self,
         online_since: Timestamp,
@@ -144,8 +145,8 @@ impl Transaction {
         row.map_or(Ok(0), |row| number(&row, "found"))
     }
 
-    /// Updates the webhook with `version`; returns the next one. `silent_up_to` is set when it is
-    /// enabled again.
+    /// Updates the webhook if `version` is stored; returns the next version. `silent_up_to` is
+    /// stored if the webhook is enabled again.
     ///
     /// # Errors
     ///
@@ -178,7 +179,7 @@ impl Transaction {
         update.bind(*id).write(self, version).await
     }
 
-    /// Deletes the webhook that had `version`, and its queue.
+    /// Deletes the webhook and its queue if `version` is stored.
     ///
     /// # Errors
     ///
@@ -193,9 +194,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Nodes that have become silent since the last call: their last heartbeat is at most
-    /// `online_since`, and later than the last call's time. At most `limit` identifiers and names,
-    /// and the total number.
+    /// Nodes with their last heartbeat at or before `online_since`, but after the time that the
+    /// webhook's last event covered. Returns at most `limit` identifiers and names, and the total
+    /// number.
     pub async fn newly_silent_nodes(
         &mut self,
         webhook: &Webhook,
@@ -231,7 +232,7 @@ impl Transaction {
         Ok((nodes.collect::<Result<_, StoreError>>()?, found))
     }
 
-    /// Records that events of nodes silent by then are queued.
+    /// Records the time up to which silent nodes were reported.
     pub async fn note_silent_nodes(
         &mut self,
         webhook: WebhookId,
@@ -243,8 +244,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// The entries of the audit log without a queued event, in their order. The cursor is read in the same
-    /// transaction, so that an entry is queued once.
+    /// Audit entries after the cursor, in order. The cursor is read in the same transaction, so
+    /// that each entry is queued once.
     pub async fn unqueued_actions(&mut self, limit: i64) -> Result<Vec<ProjectAction>, StoreError> {
         let list = "SELECT seq, at, project_id, action, subject_id FROM audit
                     WHERE seq > (SELECT seq FROM webhook_cursor WHERE id = 1)
@@ -262,11 +263,11 @@ impl Transaction {
         rows.iter().map(read).collect()
     }
 
-    /// Moves the cursor to the entry with the number `seq`.
+    /// Moves the cursor to entry `seq`.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Stale`] if another replica was faster.
+    /// [`StoreError::Stale`] if another replica moved it first.
     pub async fn move_webhook_cursor(&mut self, seq: i64) -> Result<(), StoreError> {
         let update = sql("UPDATE webhook_cursor SET seq = $1 WHERE id = 1 AND seq < $2");
         if update.bind(seq).bind(seq).run(self).await? == 0 {
@@ -275,7 +276,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Advances the cursor to the entry with the number `seq`; never moves it back.
+    /// Moves the cursor to entry `seq`, but never back.
     pub async fn skip_webhook_cursor(&mut self, seq: i64) -> Result<(), StoreError> {
         match self.move_webhook_cursor(seq).await {
             Err(StoreError::Stale) => Ok(()),
@@ -284,7 +285,7 @@ impl Transaction {
     }
 }
 
-/// Names with commas between.
+/// Names of the events, separated by commas.
 fn stored(events: &[WebhookEvent]) -> String {
     let names: Vec<&str> = events.iter().map(|event| event.name()).collect();
     names.join(",")

@@ -1,4 +1,4 @@
-//! The nodes of rollouts: chosen, held, and ordered.
+//! Nodes of rollouts: selection, holds, orders.
 
 use crate::error::StoreError;
 use crate::row::{
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
-/// True if the node `h` runs the bundle `$3` by the newest order of its rollout `r`.
+/// SQL condition: node `h` runs bundle `$3` by the newest order of its rollout `r`.
 macro_rules! switched {
     () => {
         "h.active_bundle_id = $3 AND h.verdict = 'accepted'
@@ -22,7 +22,7 @@ macro_rules! switched {
     };
 }
 
-/// True if the node has switched and is online: its last heartbeat is later than `$4`.
+/// SQL condition: the node has switched and is online, with its last heartbeat later than `$4`.
 macro_rules! ready {
     () => {
         concat!($crate::rollout::node::switched!(), " AND h.seen_at > $4")
@@ -30,32 +30,32 @@ macro_rules! ready {
 }
 pub(crate) use {ready, switched};
 
-/// A node of a rollout, with its reported progress.
+/// A node of a rollout, with the progress that it reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutNode {
     /// Identifier of the node.
     pub node: NodeId,
-    /// Name of the node now.
+    /// Current name of the node.
     pub name: String,
-    /// Its batch, from 1.
+    /// Number of its batch, from 1.
     pub batch: i64,
     /// Bundle before the rollout; `None` for a node without one.
     pub previous: Option<BundleId>,
-    /// The order of the rollout.
+    /// Counter of the rollout's order to the node.
     pub order: Option<i64>,
-    /// The order to go back; 0: there was nothing to go back to.
+    /// Counter of the order to revert; 0 if there was no bundle to revert to.
     pub back_order: Option<i64>,
-    /// The bundle that it reports.
+    /// Active bundle in the node's last report.
     pub active: Option<BundleId>,
-    /// The order that its verdict answers.
+    /// Counter of the order that the node's verdict answers.
     pub verdict_order: Option<i64>,
-    /// True if it accepted that order, false if it rejected it.
+    /// True if the node accepted that order, false if it rejected it.
     pub accepted: Option<bool>,
-    /// Its last heartbeat; 1970 before the first.
+    /// Time of the last heartbeat; 1970 before the first.
     pub seen_at: Timestamp,
 }
 
-/// Nodes of a batch that are still to be ordered.
+/// Nodes of a batch without an order yet.
 const PENDING: &str = "SELECT node_id FROM rollout_nodes
                        WHERE rollout_id = $1 AND batch = $2 AND pending = 1
                        ORDER BY node_id LIMIT $3";
@@ -87,8 +87,8 @@ const SORTED: SortColumns = SortColumns {
 };
 
 impl Transaction {
-    /// The bundles that the nodes of a rollout are ordered to run, at most `limit` different ones; `None` is among
-    /// them if a node has no order.
+    /// At most `limit` different bundles that the rollout's nodes are ordered to run; `None` stands
+    /// for nodes without an order.
     pub async fn ordered_bundles(
         &mut self,
         rollout: RolloutId,
@@ -141,7 +141,7 @@ impl Transaction {
         Ok(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// Returns true if a node without this label is chosen.
+    /// Returns true if a selected node lacks the label.
     pub async fn has_chosen_without(
         &mut self,
         rollout: RolloutId,
@@ -157,7 +157,7 @@ impl Transaction {
         Ok(found.row(self).await?.is_some())
     }
 
-    /// Chooses a node by its identifier.
+    /// Selects a node by its identifier.
     pub async fn choose_node(
         &mut self,
         rollout: RolloutId,
@@ -168,7 +168,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Divides the chosen nodes into batches, from 1, in the order of their identifiers.
+    /// Divides the selected nodes into batches, numbered from 1, in the order of node identifiers.
     pub async fn number_batches(
         &mut self,
         rollout: RolloutId,
@@ -183,11 +183,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Reserves the nodes of a rollout.
+    /// Holds the nodes of a rollout, so that no other rollout can order them.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if another rollout holds one of them.
+    /// [`StoreError::Conflict`] if another rollout holds one of the nodes.
     pub async fn hold_nodes(&mut self, rollout: RolloutId) -> Result<(), StoreError> {
         self.set_held(rollout, true).await
     }
@@ -209,9 +209,9 @@ impl Transaction {
         Ok(held.bind(node).row(self).await?.is_some())
     }
 
-    /// Marks the batch's nodes without the bundle as pending, so that a resumed rollout orders them
-    /// again. A node with the bundle keeps its order even if it is offline: after an outage of the
-    /// control plane all nodes are.
+    /// Marks nodes of the batch that do not run the bundle as pending, so that a resumed rollout
+    /// orders them again. A node with the bundle keeps its order even if it is offline, because all
+    /// nodes are offline after an outage of the control plane.
     pub async fn reopen_batch(&mut self, rollout: &Rollout) -> Result<(), StoreError> {
         let Some(batch) = &rollout.batch else {
             return Ok(());
@@ -230,7 +230,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Up to `limit` nodes of a batch that are still to be ordered.
+    /// Up to `limit` nodes of a batch without an order yet.
     pub async fn pending_nodes(
         &mut self,
         rollout: RolloutId,
@@ -242,8 +242,8 @@ impl Transaction {
         rows.iter().map(|row| id(row, "node_id")).collect()
     }
 
-    /// Records a node's former bundle at its first order: the last bundle that it confirmed, if
-    /// still signed, else its ordered one. Call it before the order is written.
+    /// Stores the node's previous bundle at its first order: the last one that it confirmed, if
+    /// still signed, or else the ordered one. Call it before the order is written.
     pub async fn note_previous(
         &mut self,
         rollout: RolloutId,
@@ -260,7 +260,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Notes the counter of the order to a node.
+    /// Stores the counter of the node's order.
     pub async fn note_order(
         &mut self,
         rollout: RolloutId,
@@ -274,7 +274,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Progress of the nodes of the current batch, of which a node is online if its last heartbeat is
+    /// Counts the progress of the current batch's nodes. A node is online if its last heartbeat is
     /// later than `online_since`.
     pub async fn count_batch(
         &mut self,
@@ -301,7 +301,7 @@ impl Transaction {
         }))
     }
 
-    /// A node of the current batch that refused the rollout's order.
+    /// A node of the current batch that rejected the rollout's order.
     pub async fn rejection(&mut self, rollout: &Rollout) -> Result<Option<Rejection>, StoreError> {
         let Some(batch) = &rollout.batch else {
             return Ok(None);
@@ -317,7 +317,7 @@ impl Transaction {
         }))
     }
 
-    /// The nodes of a rollout, in the order of their identifiers and so of their batches.
+    /// The nodes of a rollout, in the order of identifiers, which is also the order of batches.
     pub async fn rollout_nodes(
         &mut self,
         rollout: RolloutId,

@@ -1,4 +1,4 @@
-//! Revoked bundles, and the reverts of the nodes that were ordered to run them.
+//! Recall of revoked bundles: the nodes to revert, and the bundles to revert to.
 
 use crate::error::StoreError;
 use crate::row::{id, number, text};
@@ -6,8 +6,8 @@ use crate::statement::sql;
 use crate::store::Transaction;
 use control_wire::{BundleId, NodeId};
 
-/// The newest bundle that the node `h` ran by an order and may revert to, other than `$bundle`: still signed, not
-/// rejected since, and not reverted by a rollout since.
+/// The newest bundle, other than `$bundle`, that node `h` ran by an order and may revert to: still
+/// signed, and since then neither rejected nor reverted by a rollout.
 macro_rules! confirmed_fallback {
     ($bundle:literal) => {
         concat!(
@@ -26,7 +26,7 @@ macro_rules! confirmed_fallback {
 }
 pub(crate) use confirmed_fallback;
 
-/// True if the node `h` has rejected the bundle `$bundle`, and not run it since.
+/// SQL condition: node `h` rejected the bundle `$bundle` and has not run it since.
 macro_rules! rejected {
     ($bundle:literal) => {
         concat!(
@@ -39,8 +39,8 @@ macro_rules! rejected {
 }
 pub(crate) use rejected;
 
-/// The bundle to which the node `h` of the order `o` reverts: the newest that it ran, else the bundle of its previous
-/// order if that was not answered.
+/// The bundle that node `h` of order `o` reverts to: the newest that it ran, or else the bundle of
+/// its previous order if that was not answered.
 macro_rules! fallback {
     () => {
         concat!(
@@ -57,8 +57,8 @@ macro_rules! fallback {
     };
 }
 
-/// Nodes that have to leave the bundle `$1`: their newest order names it, or they rejected that order and run the
-/// bundle. Nodes that a rollout of it holds go back with the rollout.
+/// Nodes that must leave bundle `$1`: their newest order names it, or they run it because they
+/// rejected that order. A rollout of the bundle reverts the nodes that it holds.
 macro_rules! leaving {
     () => {
         "FROM node_orders o JOIN node_heartbeats h ON h.node_id = o.node_id"
@@ -78,19 +78,19 @@ macro_rules! is_leaving {
     };
 }
 
-/// A node and the bundle that it is to be ordered to run, such as the one before a revoked one.
+/// A node, and the bundle to order for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeTarget {
     /// Node that is ordered.
     pub node: NodeId,
-    /// The bundle, which is signed.
+    /// A signed bundle.
     pub bundle: BundleId,
-    /// The digest of that bundle.
+    /// SHA-256 of the bundle's archive, Base64-URL.
     pub digest: String,
 }
 
 impl Transaction {
-    /// Sets whether nodes remain to be reverted from a bundle.
+    /// Sets whether nodes of a bundle remain to be reverted.
     pub async fn set_recalling(
         &mut self,
         bundle: BundleId,
@@ -101,7 +101,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Restarts reverting nodes from a bundle, if it was revoked.
+    /// Starts reverting nodes again, if the bundle is revoked.
     pub async fn recall_if_revoked(&mut self, bundle: BundleId) -> Result<(), StoreError> {
         let update = "UPDATE bundles SET recalling = 1
                       WHERE id = $1 AND state = 'revoked' AND recalling = 0";
@@ -109,15 +109,14 @@ impl Transaction {
         Ok(())
     }
 
-    /// A bundle for which [`Transaction::set_recalling`] holds.
+    /// A bundle with nodes that remain to be reverted ([`Transaction::set_recalling`]).
     pub async fn recalling_bundle(&mut self) -> Result<Option<BundleId>, StoreError> {
         let first = sql("SELECT id FROM bundles WHERE recalling = 1 ORDER BY id LIMIT 1");
         let row = first.row(self).await?;
         row.map(|row| id(&row, "id")).transpose()
     }
 
-    /// Up to `limit` nodes that have to leave `bundle`, with the newest bundle that each of them ran and may go
-    /// back to, or else the one that it was ordered before.
+    /// Up to `limit` nodes that must leave `bundle`, each with the bundle to revert to.
     pub async fn recalls(
         &mut self,
         bundle: BundleId,
@@ -143,7 +142,7 @@ impl Transaction {
         rows.iter().map(recall).collect()
     }
 
-    /// Number of nodes that have to leave `bundle` and have no other bundle to revert to.
+    /// Number of nodes that must leave `bundle` but have no bundle to revert to.
     pub async fn nodes_without_fallback(&mut self, bundle: BundleId) -> Result<i64, StoreError> {
         let count = concat!(
             "SELECT COUNT(*) AS nodes ",
@@ -158,8 +157,8 @@ impl Transaction {
         number(&row.ok_or(StoreError::Corrupt("nodes"))?, "nodes")
     }
 
-    /// Returns true if a node that runs the revoked bundle `active` has rejected its newest order,
-    /// and can revert to yet another bundle. Its round of recalls may be over.
+    /// Returns true if a node that runs the revoked bundle `active` rejected its newest order, and
+    /// can revert to another bundle. The recall may have ended before.
     pub async fn needs_recall(
         &mut self,
         node: NodeId,

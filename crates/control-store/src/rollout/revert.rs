@@ -1,4 +1,4 @@
-//! The nodes of rollouts that are being reverted.
+//! Reverts of a rollout's nodes.
 
 use crate::error::StoreError;
 use crate::rollout::recall::{confirmed_fallback, rejected};
@@ -10,7 +10,7 @@ use control_wire::{BundleId, NodeId, RolloutId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
-/// Nodes that were switched and are not ordered back yet, with their former bundles.
+/// Switched nodes without an order to revert, with their previous bundles.
 const UNORDERED: &str = concat!(
     "SELECT r.node_id AS node_id, t.id AS bundle_id, t.digest AS digest
      FROM rollout_nodes r JOIN rollouts a ON a.id = r.rollout_id
@@ -25,12 +25,12 @@ const UNORDERED: &str = concat!(
      WHERE r.rollout_id = $1 AND r.order_counter IS NOT NULL AND r.back_counter IS NULL
      ORDER BY r.node_id LIMIT $2"
 );
-/// One of these nodes, if there is any.
+/// One such node, if there is any.
 const ANY_UNORDERED: &str = "SELECT node_id FROM rollout_nodes
                              WHERE rollout_id = $1 AND order_counter IS NOT NULL
                                AND back_counter IS NULL LIMIT 1";
 
-/// True if the node `h` has accepted the order to revert of its row `r`.
+/// SQL condition: node `h` has accepted the order to revert in its row `r`.
 macro_rules! is_back {
     () => {
         "COALESCE(r.back_counter > 0 AND h.verdict = 'accepted'
@@ -38,8 +38,8 @@ macro_rules! is_back {
     };
 }
 
-/// An online node that has not accepted its order to go back, if there is any. Nodes of batches that were not
-/// opened, later than `$2`, are not read.
+/// One online node, if there is any, that has not accepted its order to revert. Skips batches after
+/// `$2`, which were not opened.
 const ANY_WAITING: &str = concat!(
     "SELECT r.node_id AS node_id
      FROM rollout_nodes r JOIN node_heartbeats h ON h.node_id = r.node_id
@@ -48,7 +48,7 @@ const ANY_WAITING: &str = concat!(
     is_back!(),
     " LIMIT 1"
 );
-/// Number of nodes that have not.
+/// Number of nodes that have not accepted their order to revert.
 const COUNT: &str = concat!(
     "SELECT COUNT(CASE WHEN r.back_counter = 0 THEN 1 END) AS without_way,
        COUNT(CASE WHEN r.back_counter > 0 AND h.seen_at > $3 THEN 1 END) AS waiting,
@@ -58,18 +58,18 @@ const COUNT: &str = concat!(
     is_back!()
 );
 
-/// A node that is ordered to go back, and the bundle with its digest.
+/// A node to revert, and its target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Revert {
-    /// Node that returns to its previous bundle.
+    /// Node that reverts.
     pub node: NodeId,
-    /// The former bundle, with its digest; `None` if there is none.
+    /// Bundle to revert to, with its digest; `None` if there is none.
     pub to: Option<(BundleId, String)>,
 }
 
 impl Transaction {
-    /// Up to `limit` nodes that were switched and not ordered back yet, with the bundle to revert
-    /// to: the former one, else the newest bundle that they confirmed and that is still signed.
+    /// Up to `limit` switched nodes without an order to revert, with their targets: the previous
+    /// bundle, or else the newest one that the node confirmed and that is still signed.
     pub async fn reverts(
         &mut self,
         rollout: RolloutId,
@@ -88,7 +88,7 @@ impl Transaction {
         rows.iter().map(revert).collect()
     }
 
-    /// Notes the order to go back; 0 if there was nothing to go back to.
+    /// Stores the counter of the order to revert; 0 if there is no bundle to revert to.
     pub async fn note_revert(
         &mut self,
         rollout: RolloutId,
@@ -102,9 +102,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Progress of the nodes in a rollback; a node is online if its last heartbeat is later than
-    /// `online_since`. They are counted once, at the end: when no node is awaited, or `is_late` is
-    /// true.
+    /// Progress of a rollback. A node is online if its last heartbeat is later than `online_since`.
+    /// The nodes are counted only at the end, when none is awaited or `is_late` is set.
     pub async fn revert_progress(
         &mut self,
         rollout: &Rollout,

@@ -1,4 +1,4 @@
-//! Samples for the gate of a rollout: counters of nodes since their batch was opened.
+//! Samples for a rollout's gate: counters of nodes at the time when their batch was opened.
 
 use crate::error::StoreError;
 use crate::rollout::node::ready;
@@ -11,17 +11,18 @@ use control_wire::{BundleId, NodeId, RolloutId, Traffic};
 use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;
 
-/// Nodes that are not moved yet and that a batch is compared with.
+/// Maximum number of later nodes, with the older bundle, that a batch is compared with.
 const MAX_OTHERS: i64 = 50;
-/// Nodes that must serve before they alone are the standard: of fewer, one could set it.
+/// Minimum number of serving nodes for a comparison with them alone: a single one of fewer nodes
+/// could set the standard.
 const MIN_OTHERS: usize = 3;
-/// Age of the newest report of an online node at most, and of the one after a sample.
+/// Maximum age of an online node's newest report, and of the report after a sample.
 const MAX_REPORT_AGE: SignedDuration = SignedDuration::from_mins(15);
-/// Nodes with counters in memory at once.
+/// Maximum number of nodes with counters in memory at once.
 const CHUNK: i64 = 100;
 
 impl Transaction {
-    /// Stores the current counters of the current batch's nodes, and of up to 50 later ones.
+    /// Stores the current counters of the current batch's nodes, and of at most 50 later ones.
     pub async fn take_samples(
         &mut self,
         rollout: &Rollout,
@@ -30,7 +31,7 @@ impl Transaction {
         let Some(batch) = &rollout.batch else {
             return self.drop_samples(rollout.id).await;
         };
-        // For nodes that run the bundle already, earlier samples are kept: there is no other
+        // Nodes that already run the bundle keep their earlier samples, because there is no other
         // source.
         let delete = "DELETE FROM rollout_samples WHERE rollout_id = $1 AND NOT (
                         active_bundle_id IS DISTINCT FROM $2 AND node_id IN (
@@ -62,27 +63,27 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets them.
+    /// Deletes the samples of a rollout.
     pub async fn drop_samples(&mut self, rollout: RolloutId) -> Result<(), StoreError> {
         let delete = sql("DELETE FROM rollout_samples WHERE rollout_id = $1");
         delete.bind(rollout).run(self).await?;
         Ok(())
     }
 
-    /// The batch in progress and the nodes that it is compared with: those that are not moved yet, and where fewer
-    /// than three of them serve, also the batch's own nodes before they were switched. Routes that the bundle renames
-    /// have their former names on both sides.
+    /// Compares the current batch with nodes that are not switched yet; if fewer than three of
+    /// those serve requests, also with the batch's own nodes before the switch. Renamed routes
+    /// count under their former names on both sides.
     pub async fn compare_batch(
         &mut self,
         rollout: &Rollout,
         online_since: Timestamp,
     ) -> Result<Comparison, StoreError> {
-        // Counters since a sample or since a switch, both later than the start.
+        // Counters begin at a sample or at a switch, both after the rollout's start.
         let started_at = rollout.started_at.unwrap_or(online_since);
         let elapsed = online_since.duration_since(started_at) + MAX_REPORT_AGE * 2;
         let mut rest = Figures::covering(elapsed);
         self.add_others(&mut rest, rollout.id).await?;
-        // Nodes that serve nothing are waited for.
+        // Waits for nodes that serve no requests yet.
         if rest.nodes == 0 || (1..MIN_OTHERS).contains(&rest.serving()) {
             self.add_earlier(&mut rest, rollout).await?;
         }
@@ -173,7 +174,7 @@ impl Transaction {
     }
 }
 
-/// The newest report of a switched node; one from before the batch switched is weak evidence.
+/// Newest report of a switched node. A report from before the batch's switch is weak evidence.
 fn batch_node(row: &AnyRow, switched_at: Option<Timestamp>) -> Result<BatchNode, StoreError> {
     let sampled: Option<NodeId> = optional_id(row, "sampled")?;
     let sample = match sampled {

@@ -1,7 +1,8 @@
-//! Columns of counters: compressed, because every heartbeat writes one, and a step of traffic has all nodes of a project.
+//! Columns of counters, compressed: every heartbeat writes one, and a step of traffic has those of
+//! all nodes.
 //!
-//! The JSON of 500 routes has 50 KB, and SQLite writes a row whole. Earlier releases wrote it
-//! uncompressed; such rows remain readable.
+//! The JSON of 500 routes has 50 KB, and SQLite rewrites the whole row. Uncompressed rows of
+//! earlier releases remain readable.
 
 pub(crate) mod step;
 
@@ -18,14 +19,14 @@ use std::collections::BTreeMap;
 
 /// Prefix of compressed values; JSON never begins with it.
 const PREFIX: &str = "zstd:";
-/// Shorter JSON is kept plain.
+/// Minimum size for compression; shorter JSON is stored plain.
 const MIN_BYTES: usize = 1024;
-/// The fastest level: counters compress well by it.
+/// zstd's fastest level: counters compress well even so.
 const LEVEL: i32 = 1;
-/// A heartbeat has at most 512 KiB.
+/// Maximum size after decompression; a heartbeat has at most 512 KiB.
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// The text of the column.
+/// Packs traffic as text for its column.
 ///
 /// # Errors
 ///
@@ -40,7 +41,7 @@ pub(crate) fn packed(traffic: &Traffic) -> Result<String, StoreError> {
     Ok(format!("{PREFIX}{}", STANDARD_NO_PAD.encode(bytes)))
 }
 
-/// The traffic in a column, if there is one.
+/// Reads an optional column of traffic.
 ///
 /// # Errors
 ///
@@ -54,7 +55,7 @@ pub(crate) fn optional_traffic(
     read.transpose()
 }
 
-/// The counters of a column that requests are counted from; further ones are skipped.
+/// Reads the counters of a column that requests are counted from, and skips the rest.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Pending sign-ins through identity providers, and the used assertions.
+//! Sign-ins in progress through identity providers, and used assertions.
 
 use crate::error::StoreError;
 use crate::row::{id, json, optional_id, text, time, truth};
@@ -11,27 +11,27 @@ use control_wire::OrgId;
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
-/// A sign-in that a browser began, or a verified response that waits for it.
+/// A sign-in in progress, or a verified response that waits for its browser.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SsoPending<T> {
-    /// The hash of the secret that it is found by, once.
+    /// Hash of the single-use secret that identifies it.
     pub hash: String,
-    /// The hash of the cookie of the browser that began.
+    /// Hash of the cookie secret of the browser that began the sign-in.
     pub browser_hash: String,
     /// Organization of the connection.
     pub org: OrgId,
-    /// The rest of it.
+    /// Data that depends on the protocol.
     pub contents: T,
-    /// The path to redirect the browser to at the end.
+    /// Path to redirect the browser to afterwards.
     pub return_to: String,
-    /// The purpose, with the user that began if it was signed in.
+    /// Purpose, with the user if the browser was signed in.
     pub purpose: SsoPurpose,
-    /// Expiry.
+    /// Time of expiry.
     pub ends_at: Timestamp,
 }
 
 impl Transaction {
-    /// Inserts an attempt.
+    /// Stores a sign-in in progress.
     pub async fn insert_sso_attempt(
         &mut self,
         attempt: &SsoPending<SsoAttemptContents>,
@@ -43,7 +43,7 @@ impl Transaction {
         self.insert_pending(insert, attempt, contents).await
     }
 
-    /// Takes the attempt with this hash: a second caller finds none.
+    /// Removes and returns the attempt with this hash; `None` if it was taken before.
     pub async fn take_sso_attempt(
         &mut self,
         hash: &str,
@@ -57,7 +57,7 @@ impl Transaction {
             .transpose()
     }
 
-    /// Inserts a ticket.
+    /// Stores a verified response that waits for its browser.
     pub async fn insert_sso_ticket(
         &mut self,
         ticket: &SsoPending<AssertedUser>,
@@ -69,7 +69,7 @@ impl Transaction {
         self.insert_pending(insert, ticket, asserted).await
     }
 
-    /// Takes the ticket with this hash: a second caller finds none.
+    /// Removes and returns the ticket with this hash; `None` if it was taken before.
     pub async fn take_sso_ticket(
         &mut self,
         hash: &str,
@@ -108,11 +108,11 @@ impl Transaction {
         Ok(())
     }
 
-    /// Marks an assertion as used until it ends.
+    /// Marks an assertion as used, until it expires.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if it was used before.
+    /// [`StoreError::Conflict`] if the assertion was used before.
     pub async fn use_assertion(
         &mut self,
         org: OrgId,
@@ -129,7 +129,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes at most three times `limit` expired rows; returns their number.
+    /// Deletes expired rows of three tables, at most `limit` each; returns their number.
     pub async fn purge_sso(&mut self, now: Timestamp, limit: i64) -> Result<u64, StoreError> {
         let mut deleted = 0;
         for purge in [

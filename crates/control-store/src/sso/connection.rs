@@ -17,7 +17,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if the organization has one.
+    /// [`StoreError::Conflict`] if the organization has a connection.
     pub async fn insert_sso_connection(
         &mut self,
         connection: &SsoConnection,
@@ -46,7 +46,8 @@ impl Transaction {
         sql(by_org).bind(org).one(self).await
     }
 
-    /// Updates the connection with `version`, and deletes its metadata; returns the next version.
+    /// Updates the connection and deletes its metadata if `version` is stored; returns the next
+    /// version.
     ///
     /// # Errors
     ///
@@ -69,7 +70,7 @@ impl Transaction {
         update.bind(*secret).bind(*org).write(self, version).await
     }
 
-    /// Deletes the connection that had `version`.
+    /// Deletes the connection if `version` is stored.
     ///
     /// # Errors
     ///
@@ -84,7 +85,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The metadata of the identity provider that was read last, and when.
+    /// The last metadata of the identity provider, with the time when it was read.
     pub async fn idp_metadata<T: DeserializeOwned>(
         &mut self,
         org: OrgId,
@@ -97,7 +98,8 @@ impl Transaction {
         Ok(metadata.zip(optional_time(&row, "metadata_at")?))
     }
 
-    /// Keeps metadata that was read for the connection of this version. One that changed meanwhile is left alone.
+    /// Stores metadata for this version of the connection; does nothing if the connection has
+    /// changed.
     pub async fn set_idp_metadata(
         &mut self,
         org: OrgId,
@@ -112,7 +114,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Keeps metadata for the connection of this version if it has none; false if it has, or has changed meanwhile.
+    /// Stores the first metadata for this version of the connection; returns false if there is
+    /// metadata already, or the connection has changed.
     pub async fn set_first_idp_metadata(
         &mut self,
         org: OrgId,
@@ -153,7 +156,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Returns true if there is no other organization.
+    /// Returns true if the installation has no other organization.
     pub async fn is_only_org(&mut self, org: OrgId) -> Result<bool, StoreError> {
         let other = sql("SELECT id FROM orgs WHERE id <> $1 LIMIT 1");
         Ok(other.bind(org).row(self).await?.is_none())

@@ -1,4 +1,4 @@
-//! The last sign-ins of a connection.
+//! Recent sign-ins of a connection.
 
 use crate::error::StoreError;
 use crate::row::{optional_text, text, time, truth};
@@ -8,31 +8,33 @@ use control_wire::OrgId;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-/// Number of sign-ins stored per connection, separately for ones confirmed by the provider and
-/// further ones, which need no provider and could otherwise displace the first.
+/// Maximum number of stored sign-ins per connection, counted separately for users that the provider
+/// confirmed and for the rest: any client can cause the latter, and they must not displace the
+/// former.
 const KEPT: i64 = 10;
 
 /// A sign-in through an identity provider, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsoSignIn {
-    /// Time of its end.
+    /// Time of completion or failure.
     pub at: Timestamp,
-    /// The rule that broke; `None` if the user was signed in.
+    /// The violated rule; `None` if the user was signed in.
     pub refusal: Option<String>,
-    /// The user at the provider, if that was known.
+    /// The provider's identifier of the user, if known.
     pub subject: Option<String>,
-    /// The address, if that was known.
+    /// The user's address, if known.
     pub email: Option<String>,
-    /// The role that the groups gave.
+    /// Role that the groups map to.
     pub role: Option<String>,
-    /// The reference that the user was shown.
+    /// Correlation ID shown to the user.
     pub correlation_id: String,
-    /// True if an administrator tried the connection: no session began.
+    /// True for an administrator's trial of the connection, which starts no session.
     pub is_trial: bool,
 }
 
 impl Transaction {
-    /// Remembers a sign-in in the place of the oldest of ten of its kind: with a subject, or without.
+    /// Stores a sign-in; deletes the oldest of more than ten of its kind, with or without a
+    /// subject.
     pub async fn note_sso_sign_in(
         &mut self,
         org: OrgId,
@@ -69,7 +71,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Remembers a sign-in in the place of the oldest of ten of its kind: with a subject, or without.
+    /// Recent sign-ins of a connection, newest first.
     pub async fn sso_sign_ins(&mut self, org: OrgId) -> Result<Vec<SsoSignIn>, StoreError> {
         let list =
             "SELECT at, refusal, subject, email, role, correlation_id, is_trial FROM sso_sign_ins

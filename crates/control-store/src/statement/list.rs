@@ -1,4 +1,4 @@
-//! Lists with filters: a text for each, put together from conditions of this crate.
+//! List queries: SQL text composed of conditions that are constants of this crate.
 
 use crate::error::StoreError;
 use crate::statement::{Argument, Record};
@@ -8,7 +8,8 @@ use sqlx::any::{AnyArguments, AnyRow};
 use sqlx::{Arguments, AssertSqlSafe, query_with};
 use std::fmt::Write;
 
-/// A list query: columns, tables, and conditions. Values are arguments, never text.
+/// A list query: columns, tables, and conditions. Values are always arguments, never part of the
+/// text.
 pub(crate) struct ListQuery {
     text: String,
     arguments: AnyArguments,
@@ -19,14 +20,14 @@ pub(crate) struct ListQuery {
 /// Columns that a list can be sorted by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SortColumns {
-    /// The column of the identifier, which also orders equal values.
+    /// Identifier column, which also orders rows with equal values.
     pub(crate) id: &'static str,
-    /// Columns or expressions without `NULL`, which would end a list early.
+    /// Columns or expressions; none may be `NULL`, which would end a list early.
     pub(crate) columns: &'static [(SortColumn, &'static str)],
 }
 
 impl ListQuery {
-    /// `select` ends with `WHERE` and a first condition with one `?`, the placeholder of
+    /// Starts a list; `select` ends with `WHERE` and a first condition, whose single `?` stands for
     /// `argument`.
     pub(crate) fn new(select: &str, argument: impl Argument) -> Self {
         let empty = Self {
@@ -38,7 +39,7 @@ impl ListQuery {
         empty.push(select, argument)
     }
 
-    /// Adds a condition in which each `?` is a placeholder of `argument`, if present.
+    /// Adds a condition if `argument` is present; each `?` stands for it.
     pub(crate) fn and<A: Argument>(self, condition: &'static str, argument: Option<A>) -> Self {
         match argument {
             None => self,
@@ -50,7 +51,7 @@ impl ListQuery {
         }
     }
 
-    /// Adds a condition on a name: exactly `name`, or a prefix if it ends in `*`.
+    /// Adds a condition on a name: equal to `name`, or with its prefix if it ends in `*`.
     pub(crate) fn named(self, column: &'static str, name: Option<&str>) -> Self {
         let Some(name) = name else { return self };
         let Self { mut text, .. } = self;
@@ -62,7 +63,7 @@ impl ListQuery {
         }
     }
 
-    /// The rows of a page, by their identifiers in the column `id`.
+    /// Runs the query for a page ordered by the identifier in the column `id`.
     pub(crate) async fn page<T: Record>(
         self,
         tx: &mut Transaction,
@@ -101,11 +102,11 @@ impl ListQuery {
         query.push(&tail, limit).rows(tx).await
     }
 
-    /// The rows of a page in the order of `sort`, or by their identifiers without one.
+    /// Runs the query for a page ordered by `sort`, or by identifier without one.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the database fails, or the list has no such column.
+    /// [`StoreError`] if the database fails, or the list cannot be sorted by this column.
     pub(crate) async fn sorted<T: Record>(
         self,
         tx: &mut Transaction,
@@ -117,7 +118,7 @@ impl ListQuery {
         rows.iter().map(T::read).collect()
     }
 
-    /// Like [`ListQuery::sorted`], as rows.
+    /// Like [`ListQuery::sorted`], but returns rows.
     pub(crate) async fn sorted_rows(
         self,
         tx: &mut Transaction,
@@ -132,7 +133,8 @@ impl ListQuery {
         let mut known = columns.columns.iter();
         let found = known.find(|(column, _)| *column == sort.column);
         let (_, column) = found.ok_or(StoreError::Corrupt("sort"))?;
-        // Texts have the order of their bytes on both databases: PostgreSQL has that of the server's language.
+        // Compares texts bytewise on both databases: PostgreSQL's default is the order of the
+        // server's language.
         let column = if sort.column.is_text() && !tx.is_sqlite() {
             format!("{column} COLLATE \"C\"")
         } else {
@@ -161,14 +163,15 @@ impl ListQuery {
         query.push(&tail, page.limit).rows(tx).await
     }
 
-    /// Adds the condition that `column` has one of the values; without any, no row has.
+    /// Adds the condition that `column` has one of the values; without values, no row matches.
     pub(crate) fn one_of<A: Argument>(
         self,
         column: &'static str,
         values: impl IntoIterator<Item = A>,
     ) -> Self {
         let Self { mut text, .. } = self;
-        // The empty text is not an identifier, and keeps the list from being empty. A `String` takes every text.
+        // The empty text matches no identifier, and keeps the list from being empty. Writing to a
+        // `String` cannot fail.
         _ = write!(text, " AND {column} IN (''");
         let mut list = Self { text, ..self };
         for value in values {
@@ -178,7 +181,8 @@ impl ListQuery {
         list
     }
 
-    /// The rows of groups, at most `limit`. `tail` groups and orders, and ends with `LIMIT ?`.
+    /// Runs a grouped query with at most `limit` rows. `tail` groups and orders, and ends with
+    /// `LIMIT ?`.
     pub(crate) async fn groups(
         self,
         tx: &mut Transaction,
@@ -198,18 +202,18 @@ impl ListQuery {
         if fault {
             return Err(StoreError::Corrupt("argument"));
         }
-        // No part of the text comes from outside this crate.
+        // All parts of the text are constants of this crate.
         let query = query_with(AssertSqlSafe(text), arguments);
         Ok(query.fetch_all(tx.connection()).await?)
     }
 
-    /// Adds text in which each `?` is a placeholder of `argument`.
+    /// Appends text in which each `?` stands for `argument`.
     fn push(mut self, text: &str, argument: impl Argument) -> Self {
         self.count += 1;
         let mut parts = text.split('?');
         self.text.push_str(parts.next().unwrap_or_default());
         for part in parts {
-            // A `String` takes every text.
+            // Writing to a `String` cannot fail.
             _ = write!(self.text, "${}{part}", self.count);
         }
         self.fault |= self.arguments.add(argument.into_column()).is_err();

@@ -1,4 +1,4 @@
-//! An action for the audit log, and the change that it made.
+//! Audit entries, and the changes that they record.
 
 use control_domain::Tenant;
 use jiff::Timestamp;
@@ -8,15 +8,15 @@ use uuid::Uuid;
 /// An entry of the audit log.
 #[derive(Clone, Copy, Debug)]
 pub struct AuditEntry<'a> {
-    /// When.
+    /// Time of the request.
     pub at: Timestamp,
     /// The kind of actor, such as `api_key`.
     pub actor_kind: &'a str,
     /// Identifier of the actor.
     pub actor: Uuid,
-    /// The actor as it is called now; its names may change.
+    /// Current name of the actor; names may change later.
     pub actor_name: &'a str,
-    /// The address of its client.
+    /// The client's IP address.
     pub client_ip: Option<IpAddr>,
     /// Tenant of the event; `None` for the installation as a whole.
     pub tenant: Option<Tenant>,
@@ -28,11 +28,11 @@ pub struct AuditEntry<'a> {
     pub correlation_id: &'a str,
 }
 
-/// Change of a command, as JSON.
+/// Values before and after a change, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditChange {
-    /// The value before; `None` for a new one.
+    /// Value before; `None` for a created object.
     pub before: Option<String>,
-    /// The value after; `None` for a deleted one.
+    /// Value after; `None` for a deleted object.
     pub after: Option<String>,
 }

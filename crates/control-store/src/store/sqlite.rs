@@ -1,8 +1,8 @@
-//! SQLite beyond its connections: the permit of the single writer, a connection with commits that
-//! do not wait for the disk, and checkpoints of the write-ahead log.
+//! SQLite specifics: the single writer's permit, a connection with commits that do not wait for the
+//! disk, and checkpoints of the write-ahead log.
 //!
-//! SQLite's automatic checkpoint runs in the commit that fills the log: that commit and all waiting
-//! ones would wait for the disk, on a slow one for half a second.
+//! SQLite's automatic checkpoint runs within the commit that fills the log: that commit and all
+//! queued ones would wait for the disk, half a second on a slow one.
 
 use crate::error::StoreError;
 use crate::store::pool::pool_options;
@@ -14,40 +14,40 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// Each has a thread, a page cache of 2 MiB, the schema and its prepared statements: about 6 MiB of this process. More
-/// readers than processors gain nothing, as a page that is not cached comes from the file cache of the system.
+/// Maximum number of connections. Each has a thread, a page cache of 2 MiB, the schema and its
+/// prepared statements: about 6 MiB. More readers than cores gain nothing, because uncached pages
+/// come from the system's file cache.
 pub(crate) const MAX_CONNECTIONS: u32 = 8;
-/// Pragmas of a new connection.
+/// Statements that set up a new connection.
 pub(crate) const SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0";
-/// First statements of the connection with commits that do not wait for the disk.
+/// Statements that set up the connection with commits that do not wait for the disk.
 const UNSYNCED_SETUP: &str =
     "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL";
-/// The pause between two checkpoints. It bounds the loss at a power failure of transactions that
-/// did not wait for the disk.
+/// Pause between two checkpoints. It bounds the loss of unsynced transactions in a power failure.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The size of the log from which writers wait until it is checkpointed completely, in pages of 4
-/// KiB: 64 MiB. The next writer then restarts it.
+/// Log size, in pages of 4 KiB (64 MiB), from which writers wait for a complete checkpoint. The
+/// next writer then restarts the log.
 const MAX_LOG_PAGES: i64 = 16_384;
 
-/// State that the connections share.
+/// State shared by the connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Sqlite {
-    /// The permit of the one writer, granted in the order of waiting. SQLite alone would let them
-    /// try again after a pause, and the unlucky ones for seconds.
+    /// Permit of the single writer, granted first come, first served. SQLite's own lock makes
+    /// writers retry after pauses, some of them for seconds.
     pub(crate) writer: Arc<Semaphore>,
-    /// The connection with commits that do not wait for the disk.
+    /// Pool of the connection with commits that do not wait for the disk.
     pub(crate) unsynced: AnyPool,
     _checkpoints: Arc<Checkpoints>,
 }
 
-/// The task that copies the log. It ends when dropped.
+/// Background task that checkpoints the log; aborted on drop.
 #[derive(Debug)]
 struct Checkpoints {
     task: JoinHandle<()>,
 }
 
 impl Sqlite {
-    /// Starts to copy the log of `pool` whenever `rows_written` has grown.
+    /// Starts checkpoints of `pool`'s log, made whenever `rows_written` has grown.
     pub(crate) fn start(
         url: &str,
         pool: &AnyPool,
@@ -87,8 +87,8 @@ async fn copy_in_turns(pool: AnyPool, writer: Arc<Semaphore>, rows_written: Arc<
     }
 }
 
-/// Checkpoints the log, holding the writer's permit if it has more than `max_pages`; returns true
-/// if it is complete.
+/// Checkpoints the log; holds the writer's permit if the log exceeds `max_pages`. Returns true if
+/// the checkpoint is complete.
 async fn copy_log(pool: &AnyPool, writer: &Semaphore, max_pages: i64) -> Result<bool, Error> {
     let (pages, copied) = copy_pages(pool).await?;
     if pages <= max_pages {
@@ -99,8 +99,8 @@ async fn copy_log(pool: &AnyPool, writer: &Semaphore, max_pages: i64) -> Result<
     Ok(pages == copied)
 }
 
-/// Checkpoints the pages that no reader or writer uses. Returns the number of pages in the log, and
-/// of checkpointed ones.
+/// Checkpoints pages that no reader or writer needs; returns the number of pages in the log, and of
+/// those checkpointed.
 async fn copy_pages(pool: &AnyPool) -> Result<(i64, i64), Error> {
     let row = query("PRAGMA wal_checkpoint(PASSIVE)").fetch_one(pool);
     let row = row.await?;

@@ -26,7 +26,7 @@ impl Transaction {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] if another replica was faster.
+    /// [`StoreError::Conflict`] if another replica stored an account first.
     pub async fn insert_acme_account(
         &mut self,
         value: &ManagedCertificate,
@@ -42,7 +42,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets an account that is unknown to the authority.
+    /// Deletes an account that the authority no longer knows.
     pub async fn delete_acme_account(
         &mut self,
         org: OrgId,

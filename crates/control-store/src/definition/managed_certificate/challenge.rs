@@ -1,4 +1,4 @@
-//! Validations in progress, by node.
+//! HTTP-01 challenges in progress, by node.
 
 use crate::error::StoreError;
 use crate::row::{id, number, text};
@@ -8,21 +8,21 @@ use control_domain::ManagedCertificate;
 use control_wire::{BundleId, HttpChallenge, ManagedCertificateId, NodeId, ProjectId};
 use jiff::Timestamp;
 
-/// A node that answers clients, and the bundle that it serves.
+/// An online node, and the bundle that it serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServingNode {
     /// Identifier of the node.
     pub node: NodeId,
-    /// Name of the node now.
+    /// Current name of the node.
     pub name: String,
-    /// The active bundle, as the node has reported it.
+    /// Active bundle in the node's last report.
     pub bundle: BundleId,
 }
 
-/// Certificates of a project, as far as every poll of a node needs them.
+/// State of a project's certificates that every poll of a node reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CertificateSignals {
-    /// Number of renewals so far.
+    /// Number of renewals so far; nodes compare it with the number that they saw last.
     pub renewals: i64,
     /// True if a validation is in progress.
     pub has_challenges: bool,
@@ -51,7 +51,7 @@ impl Transaction {
         nodes.collect()
     }
 
-    /// Hands a challenge to a node; `seq` is the entry of the audit log that announces it.
+    /// Hands a challenge to a node; `seq` is the audit entry that announces it.
     pub async fn insert_challenge(
         &mut self,
         certificate: &ManagedCertificate,
@@ -76,7 +76,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// The challenges that a node answers, by token.
+    /// The challenges that a node must answer, by token.
     pub async fn node_challenges(
         &mut self,
         node: NodeId,
@@ -94,7 +94,8 @@ impl Transaction {
         challenges.collect()
     }
 
-    /// Notes that a node answers a challenge. Returns false if it has no such challenge.
+    /// Records that a node is ready to answer a challenge; returns false if the node has no such
+    /// challenge.
     pub async fn confirm_challenge(
         &mut self,
         node: NodeId,
@@ -105,8 +106,8 @@ impl Transaction {
         Ok(written > 0)
     }
 
-    /// The nodes with a heartbeat later than `online_since` that have not confirmed a challenge, by name; at most
-    /// `limit`.
+    /// Names of at most `limit` nodes with a heartbeat later than `online_since` that have not
+    /// confirmed a challenge.
     pub async fn unconfirmed_nodes(
         &mut self,
         certificate: ManagedCertificateId,
@@ -123,7 +124,7 @@ impl Transaction {
         rows.iter().map(|row| text(row, "name")).collect()
     }
 
-    /// The hosts of a certificate for which a node has confirmed the challenge.
+    /// Hosts of a certificate with a challenge that at least one node confirmed.
     pub async fn confirmed_hosts(
         &mut self,
         certificate: ManagedCertificateId,
@@ -134,7 +135,7 @@ impl Transaction {
         rows.iter().map(|row| text(row, "host")).collect()
     }
 
-    /// Ends the validations of a certificate. Returns the nodes that answered them.
+    /// Deletes the challenges of a certificate; returns the nodes that had them.
     pub async fn delete_challenges(
         &mut self,
         certificate: ManagedCertificateId,

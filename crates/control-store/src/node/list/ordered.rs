@@ -7,7 +7,7 @@ use crate::store::Transaction;
 use control_wire::{BundleId, ProjectId};
 use std::collections::BTreeMap;
 
-/// Nodes that wait for an approval of their labels are in no rollout.
+/// Nodes that wait for approval of their labels are left out, because no rollout includes them.
 const ORDERS: &str = "SELECT o.bundle_id AS bundle_id, COUNT(*) AS nodes FROM nodes n
                       LEFT JOIN node_orders o ON o.node_id = n.id
                       WHERE n.requested_labels IS NULL AND n.project_id = ?";
@@ -17,7 +17,7 @@ const ORDERS: &str = "SELECT o.bundle_id AS bundle_id, COUNT(*) AS nodes FROM no
 pub struct OrderedBundle {
     /// The bundle; `None` for nodes without an order.
     pub bundle: Option<BundleId>,
-    /// The number of its nodes.
+    /// Number of nodes with this order.
     pub nodes: i64,
 }
 

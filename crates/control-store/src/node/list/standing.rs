@@ -1,4 +1,4 @@
-//! Number of a project's nodes by standing; search of nodes by a part of their name.
+//! Counts of a project's nodes by standing, and search of nodes by a part of the name.
 
 use crate::error::StoreError;
 use crate::node::select_nodes;
@@ -11,7 +11,7 @@ use control_wire::ProjectId;
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// The name of a node's [`NodeStanding`].
+/// SQL expression for the name of a node's [`NodeStanding`].
 macro_rules! standing {
     () => {
         "CASE
@@ -25,7 +25,7 @@ macro_rules! standing {
     };
 }
 
-/// The counts of [`NodeStanding`] by `$group`.
+/// SQL query for the counts of [`NodeStanding`] by `$group`.
 macro_rules! standings {
     ($group:literal, $from:literal) => {
         concat!(
@@ -40,7 +40,7 @@ macro_rules! standings {
     };
 }
 
-/// Numbers of nodes by standing; a standing without nodes is absent.
+/// Number of nodes by standing; standings without nodes are absent.
 pub type StandingCounts = BTreeMap<NodeStanding, i64>;
 
 impl Transaction {
@@ -138,7 +138,7 @@ impl Transaction {
     }
 }
 
-/// The pattern of `LIKE` for texts with `part` in them.
+/// Pattern of `LIKE` for texts that contain `part`.
 fn pattern(part: &str) -> String {
     let mut pattern = String::from("%");
     for c in part.to_lowercase().chars() {

@@ -1,7 +1,8 @@
 //! Columns of one step of a project's traffic.
 //!
-//! Routes are JSON. Nodes are bytes, because a project may have thousands: for each, the 16 bytes of its identifier and its
-//! counts as LEB128 numbers, most of them a zero. Both are compressed, and Base64 makes a text that both databases have.
+//! Routes are JSON. Nodes are binary, because a project may have thousands: the 16 bytes of each
+//! identifier, followed by its counts as LEB128 numbers, most of them zero. Both are compressed,
+//! and encoded as Base64 to fit text columns of both databases.
 
 use crate::error::StoreError;
 use base64::Engine;
@@ -11,11 +12,11 @@ use control_wire::NodeId;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// The fastest level.
+/// zstd's fastest level.
 const LEVEL: i32 = 1;
-/// Between the number of bytes and their compressed form.
+/// Separates the uncompressed size from the compressed bytes.
 const SEPARATOR: char = ':';
-/// 50 000 nodes with the largest counts have 8 MB.
+/// Maximum size after decompression: 50 000 nodes with the largest counts have 8 MB.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// The columns of a step.
@@ -61,7 +62,7 @@ impl StepColumns {
         })
     }
 
-    /// All requests of a step by its column of routes: the nodes, of which there may be thousands, stay packed.
+    /// Total requests of a step, from its column of routes; the thousands of nodes stay packed.
     ///
     /// # Errors
     ///
@@ -95,7 +96,8 @@ fn read_nodes(mut bytes: &[u8]) -> Option<BTreeMap<NodeId, CountedRequests>> {
     bytes.is_empty().then_some(nodes)
 }
 
-/// Appends a number as LEB128: seven bits a byte, the lowest first, the high bit of all but the last byte set.
+/// Appends a LEB128 number: seven bits per byte, lowest first; every byte but the last has its high
+/// bit set.
 fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
     loop {
         let low = u8::try_from(number & 0x7f).unwrap_or_default();
