@@ -1,4 +1,4 @@
-//! Permissions: the rules, and the scope of a value.
+//! Permissions: which actors a command admits, and the tenant of a value.
 
 pub(crate) mod actor;
 pub(crate) mod maker;
@@ -7,10 +7,10 @@ pub(crate) mod refusal;
 use crate::named::named;
 use control_wire::{OrgId, ProjectId};
 
-/// The actors that a verb admits.
+/// Permission that a command requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Every request; credentials are ignored.
+    /// Every request; credentials are not checked.
     Public,
     /// The bearer of the one-time set-up link.
     SetUp,
@@ -18,30 +18,30 @@ pub enum Access {
     Invitee,
     /// Any user with a session, and any API key.
     SignedIn,
-    /// Any user with a session: consent is a person's, not a program's.
+    /// Any user with a session: only a person can consent, not a program.
     Session,
-    /// Any user with a session and a recent sign-in: a stolen session must not change the user's
-    /// credentials.
+    /// Any user with a session and a fresh proof of identity: a stolen session must not change the
+    /// user's credentials.
     FreshSession,
-    /// Administrator of the whole installation.
+    /// An administrator of the whole installation.
     InstanceAdmin,
-    /// Administrator of the whole installation with a recent sign-in.
+    /// An administrator of the whole installation with a fresh proof of identity.
     FreshInstanceAdmin,
-    /// The bearer of an enrolment token, and actors that may create one.
+    /// The bearer of an enrolment token, or an actor that may create one.
     Enrolment,
-    /// The node itself, by its key or its token.
+    /// The node itself, with its key or a token.
     OwnNode,
-    /// The node itself by its key: a token must not renew itself.
+    /// The node itself, with its key: a token must not renew itself.
     OwnNodeKey,
-    /// The control plane's own work.
+    /// The control plane itself.
     System,
     /// A member of the organization, or one of its API keys.
     Member {
         /// Scope that an API key needs.
         scope: ScopeRule,
-        /// The minimum role that a user needs.
+        /// Minimum role of a user.
         role: Role,
-        /// True if a user needs a recent sign-in; keys have none.
+        /// Set if a user needs a fresh proof of identity; API keys are exempt.
         fresh: bool,
     },
 }
@@ -49,7 +49,7 @@ pub enum Access {
 /// Scope that an API key needs. A key without scopes has full access and passes every rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScopeRule {
-    /// Any key of the organization, also one that is limited to a project.
+    /// Any key of the organization, even if limited to a project.
     Any,
     /// A key with this scope.
     Has(Scope),
@@ -62,17 +62,18 @@ impl Access {
     pub const READ_ORG: Self = Self::member(ScopeRule::Any, Role::Reader);
     /// Creates and renames projects.
     pub const WRITE_PROJECTS: Self = Self::member(ScopeRule::Unlimited, Role::Operator);
-    /// Reads members, invitations and the audit log, renames the organization.
+    /// Reads members, invitations and the audit log; renames the organization.
     pub const ADMINISTER: Self = Self::member(ScopeRule::Unlimited, Role::Admin);
-    /// Changes members, signing keys, single sign-on and policies, deletes projects and the organization.
+    /// Changes members, signing keys, single sign-on and policies; deletes projects and the
+    /// organization.
     pub const CONTROL: Self = Self::fresh(ScopeRule::Unlimited, Role::Admin);
     /// Reads nodes and enrolment tokens.
     pub const READ_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesRead), Role::Reader);
-    /// Admits, labels and deletes nodes.
+    /// Registers, labels and deletes nodes.
     pub const WRITE_NODES: Self = Self::member(ScopeRule::Has(Scope::NodesWrite), Role::Operator);
     /// Lists and views API keys.
     pub const READ_API_KEYS: Self = Self::member(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
-    /// Makes, revokes and deletes API keys.
+    /// Creates, revokes and deletes API keys.
     pub const WRITE_API_KEYS: Self = Self::fresh(ScopeRule::Has(Scope::ApiKeysAdmin), Role::Admin);
     /// Lists, views, downloads, verifies and compares bundles.
     pub const READ_BUNDLES: Self = Self::member(ScopeRule::Has(Scope::BundlesRead), Role::Reader);
@@ -91,8 +92,8 @@ impl Access {
     pub const WRITE_ROLLOUTS: Self =
         Self::member(ScopeRule::Has(Scope::RolloutsWrite), Role::Operator);
 
-    /// Decides which nodes get private keys of certificates. The contract's list of scopes is closed, so this is
-    /// the right of those that manage certificates.
+    /// Decides which nodes get private keys of certificates. The specified list of scopes has none
+    /// for it, so it is the same permission as for managing certificates.
     pub const DELIVER_KEYS: Self = Self::WRITE_SERVICES;
 
     const fn member(scope: ScopeRule, role: Role) -> Self {
@@ -153,19 +154,19 @@ named! {
 /// Tenant of a value: organization and project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tenant {
-    /// Organization that owns the item.
+    /// Organization that owns the value.
     pub org: OrgId,
-    /// The project, unless the value belongs to the organization as a whole.
+    /// Project of the value; `None` if it belongs to the organization as a whole.
     pub project: Option<ProjectId>,
 }
 
 impl Tenant {
-    /// Belongs to the organization as a whole.
+    /// The tenant of values that belong to the organization as a whole.
     pub const fn org(org: OrgId) -> Self {
         Self { org, project: None }
     }
 
-    /// Belongs to a project.
+    /// The tenant of a project's values.
     pub const fn project(org: OrgId, project: ProjectId) -> Self {
         Self {
             org,

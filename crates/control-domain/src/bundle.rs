@@ -1,4 +1,4 @@
-//! A bundle: files of configuration that were checked and signed.
+//! A bundle: configuration files that are checked and signed as a unit.
 
 pub(crate) mod signing_key;
 
@@ -73,24 +73,25 @@ pub const BUNDLE_TRANSITIONS: &[Transition<BundleState, BundleEvent>] = &[
     ),
 ];
 
-/// A bundle, without its bytes.
+/// A bundle, without its archive's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
-    /// UUID of version 7, so that bundles sort by creation.
+    /// UUID of version 7, which sorts by creation.
     pub id: BundleId,
     /// Project that the bundle belongs to.
     pub tenant: Tenant,
-    /// Name for its purpose; not unique.
+    /// Name that says what the bundle is for; not unique.
     pub name: Name,
     /// State of the checks and of the signature.
     pub state: BundleState,
-    /// Its bytes; `None` if it was rejected.
+    /// The stored archive; `None` if the bundle was rejected.
     pub archive: Option<BundleArchive>,
-    /// `None` unless it was signed.
+    /// `None` until the bundle is signed.
     pub signature: Option<BundleSignature>,
-    /// Errors and warnings of the validator, as JSON; at most 100, so not all of them.
+    /// Errors and warnings as JSON; at most 100, so the list may be incomplete.
     pub diagnostics: String,
-    /// All warnings that a policy counts; `None` for a bundle of before they were counted, and for a draft.
+    /// Number of warnings that a policy counts; `None` for a draft, and for bundles from before
+    /// warnings were counted.
     pub warnings: Option<usize>,
     /// Time of creation.
     pub created_at: Timestamp,
@@ -98,12 +99,12 @@ pub struct Bundle {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// The bytes of a bundle in the object store.
+/// Archive of a bundle in the object store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleArchive {
-    /// SHA-256 in Base64-URL.
+    /// SHA-256 of the archive, Base64-URL.
     pub digest: String,
-    /// Number of requests.
+    /// Size of the archive.
     pub size_bytes: u64,
 }
 
@@ -112,14 +113,14 @@ pub struct BundleArchive {
 pub struct BundleSignature {
     /// The key that signed.
     pub kid: SigningKeyId,
-    /// Ed25519 in Base64-URL.
+    /// Ed25519 signature, Base64-URL.
     pub text: String,
     /// Time of signing.
     pub signed_at: Timestamp,
 }
 
 impl Bundle {
-    /// A new bundle with files that are not checked yet.
+    /// Creates a draft; its files are not checked yet.
     ///
     /// # Errors
     ///
@@ -146,7 +147,8 @@ impl Bundle {
         })
     }
 
-    /// The bundle with the archive of its files, which have no errors and so many warnings that a policy counts.
+    /// Records the archive of files without errors, and the number of warnings that a policy
+    /// counts.
     ///
     /// # Errors
     ///
@@ -167,7 +169,7 @@ impl Bundle {
         })
     }
 
-    /// The bundle with the errors of its files.
+    /// Records the errors of the files.
     ///
     /// # Errors
     ///
@@ -181,7 +183,7 @@ impl Bundle {
         })
     }
 
-    /// The bundle with the signature of its digest.
+    /// Records the signature of the archive's digest.
     ///
     /// # Errors
     ///
@@ -195,11 +197,11 @@ impl Bundle {
         })
     }
 
-    /// The digest that nodes may be ordered to run.
+    /// Digest for orders of the bundle.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or unless it is signed.
+    /// [`Refusal`] without the permission, or if the bundle is not signed.
     pub fn assign(&self, actor: &Actor) -> Result<&str, Refusal> {
         actor.require(Access::WRITE_BUNDLES, self.tenant)?;
         self.step(BundleEvent::Assign)?;
@@ -207,11 +209,11 @@ impl Bundle {
         Ok(&archive.digest)
     }
 
-    /// The bundle, taken back.
+    /// Revokes the bundle.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or unless it is signed.
+    /// [`Refusal`] without the permission, or if the bundle is not signed.
     pub fn revoke(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
         actor.require(Access::WRITE_BUNDLES, self.tenant)?;
         let state = self.step(BundleEvent::Revoke)?;
@@ -222,7 +224,7 @@ impl Bundle {
         })
     }
 
-    /// The bundle under another name.
+    /// Renames the bundle.
     ///
     /// # Errors
     ///
@@ -244,17 +246,17 @@ impl Bundle {
         (!is_used).then_some(()).ok_or(used)
     }
 
-    /// Checks that a node may have the bytes: an order to it was signed while the bundle was.
+    /// Checks that the archive may be delivered to nodes.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`] unless it is signed.
+    /// [`Refusal::NotFound`] if the bundle is not signed.
     pub fn check_delivery(&self) -> Result<(), Refusal> {
         let is_signed = self.state == BundleState::Signed;
         is_signed.then_some(()).ok_or(Refusal::NotFound)
     }
 
-    /// The name of the archive in the object store. Bundles of the same files share it.
+    /// Name of the archive in the object store; bundles with the same files share it.
     ///
     /// # Errors
     ///
@@ -266,7 +268,7 @@ impl Bundle {
         Ok(format!("bundles/{org}/{}.tar.zst", archive.digest))
     }
 
-    /// The refusal of an event that requires the archive.
+    /// Refusal of an event that needs the archive.
     pub fn without_archive(&self, event: &'static str) -> Refusal {
         Refusal::WrongState {
             noun: "a bundle",

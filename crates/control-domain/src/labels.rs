@@ -1,4 +1,4 @@
-//! Labels, by which nodes are selected.
+//! Labels of nodes, as name and value.
 
 mod selector;
 
@@ -11,7 +11,8 @@ const NAME_BYTES: usize = 63;
 const VALUE_BYTES: usize = 128;
 const NAME_REASON: &str = "have a name that is not 1 to 63 characters of [a-z0-9._/-]";
 
-/// At most 32 pairs. A name has 1 to 63 characters `[a-z0-9._/-]`, a value up to 128 visible ones.
+/// Labels: at most 32 pairs. Names have 1 to 63 characters of `[a-z0-9._/-]`, values up to 128
+/// visible ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Labels(BTreeMap<String, String>);
 
@@ -38,7 +39,7 @@ impl Labels {
         Ok(Self(pairs))
     }
 
-    /// The labels with changes applied: a value is set, `None` removes (RFC 7386).
+    /// Applies changes: a value is set, `None` removes the label (JSON Merge Patch, RFC 7386).
     ///
     /// # Errors
     ///
@@ -57,12 +58,12 @@ impl Labels {
         Self::parse(pairs)
     }
 
-    /// Labels from the database, which were validated before.
+    /// Labels read from the database, not validated again.
     pub fn stored(pairs: BTreeMap<String, String>) -> Self {
         Self(pairs)
     }
 
-    /// Returns true if all `wanted` labels are present.
+    /// Returns true if the labels include all of `wanted`.
     #[must_use]
     pub fn contain(&self, wanted: &Self) -> bool {
         let Self(wanted) = wanted;
@@ -71,13 +72,13 @@ impl Labels {
             .all(|(name, value)| self.0.get(name) == Some(value))
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no labels.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The pairs, by name.
+    /// Name and value of each label, sorted by name.
     pub fn pairs(&self) -> &BTreeMap<String, String> {
         &self.0
     }

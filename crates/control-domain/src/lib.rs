@@ -1,7 +1,7 @@
-//! Domain types of the control plane, with their permissions and state transitions.
+//! Domain types of the control plane, with permissions and state machines.
 //!
-//! Operations are pure: their arguments are the actor, the time and the loaded values; they return
-//! the values to store, or a [`Refusal`]. The first line of each checks the permission.
+//! Operations are pure: they get the actor, the time and the loaded values, and return the values
+//! to store, or a [`Refusal`]. Each one checks the permission first.
 
 mod access;
 mod labels;

@@ -1,13 +1,14 @@
-//! State machines as tables: the code, the tests and the documentation read the same rows.
+//! State machines as tables, read by the code, the tests and the documentation alike.
 
-/// One row: in state `from`, `event` changes the state to `to`. A pair without a row is refused.
+/// A row of a state machine: in state `from`, `event` leads to state `to`. Events without a row are
+/// refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transition<S, E> {
     /// State in which the event is accepted.
     pub from: S,
     /// Event that an operator or a job causes.
     pub event: E,
-    /// State afterwards.
+    /// State after the event.
     pub to: S,
 }
 
@@ -17,7 +18,7 @@ impl<S, E> Transition<S, E> {
     }
 }
 
-/// The next state by `table` for `event` in state `from`.
+/// State that `event` leads to from state `from`; `None` if the event is refused.
 pub fn next_state<S, E>(table: &[Transition<S, E>], from: S, event: E) -> Option<S>
 where
     S: Copy + PartialEq,

@@ -1,10 +1,10 @@
-//! Enums with variants that have a name in the interface, the database and the documentation.
+//! Enums whose variants have a stable name in the interface, the database and the documentation.
 
-/// Declares an enum with its names and the list of its variants, which therefore cannot disagree.
-/// The names are used in JSON and in the `OpenAPI` document.
+/// Declares an enum together with its names and the list of its variants, so that they cannot
+/// disagree. JSON and the `OpenAPI` document use the names.
 ///
-/// The names are taken as `tt`: a `literal` reaches the derive of the schema in a group that it cannot read,
-/// and the description would have the variants' names.
+/// The names are matched as `tt`: a `literal` would reach the schema's derive in an invisible group
+/// that it cannot read, and the schema would contain the variants' Rust names.
 macro_rules! named {
     (
         $(#[$meta:meta])*

@@ -1,4 +1,4 @@
-//! A node: a proxy of the fleet.
+//! A node: one proxy of the fleet.
 
 pub(crate) mod drift;
 pub(crate) mod enrolment_token;
@@ -17,12 +17,12 @@ use control_wire::{BundleId, NodeId, NodeStatus, Traffic};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 
-/// The time between two heartbeats of a node: 1 to 300 seconds, 30 by default.
+/// Time between two heartbeats of a node: 1 to 300 seconds, 30 by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeartbeatInterval(u16);
 
-/// Two processes with one identity alternate at least every five minutes, the longest heartbeat
-/// interval. After this time without alternation, one of them has ended.
+/// Time without alternation after which one of two processes with the same identity has ended.
+/// While both run, they alternate at least every five minutes, the longest heartbeat interval.
 pub const DUPLICATE_MEMORY: SignedDuration = SignedDuration::from_mins(15);
 
 named! {
@@ -66,23 +66,22 @@ pub const NODE_TRANSITIONS: &[Transition<NodeState, NodeTransitionEvent>] = &[
     Transition::new(Offline, Delete, Deleted),
 ];
 
-/// A node, without its keys.
+/// A node, without its credentials.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// UUID of version 7, given at registration.
+    /// UUID of version 7, assigned at registration.
     pub id: NodeId,
     /// Project that the node enrolled in.
     pub tenant: Tenant,
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: Name,
     /// Labels for selectors of rollouts and certificates.
     pub labels: Labels,
-    /// Requested labels that its token does not grant. If not empty, the node waits for an approval
-    /// and receives no orders.
+    /// Requested labels beyond the token's. `Some`: the node waits for approval and gets no orders.
     pub requested_labels: Option<Labels>,
     /// Time of registration.
     pub created_at: Timestamp,
-    /// True if a second key waits for its first use.
+    /// True while a second key waits for its first use.
     pub rotating: bool,
     /// Report of the last heartbeat; `None` before the first.
     pub report: Option<NodeReport>,
@@ -90,32 +89,32 @@ pub struct Node {
     pub order: Option<OrderSummary>,
 }
 
-/// Properties that a node reports when it registers.
+/// Data that a node sends to register.
 #[derive(Clone, Debug)]
 pub struct NewNode<'a> {
     /// Name, unique in the project.
     pub name: &'a str,
-    /// Labels that the node requests.
+    /// Requested labels.
     pub labels: BTreeMap<String, String>,
-    /// The labels of its enrolment token; `None` if an operator registers the node, which then has
-    /// all requested labels.
+    /// Labels of the enrolment token; `None` if an operator registers the node, which then gets all
+    /// requested labels.
     pub given: Option<Labels>,
 }
 
-/// Report of a node as of its last heartbeat; omitted fields keep their values.
+/// A node's report as of its last heartbeat. Fields that a heartbeat omits keep their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeReport {
     /// Time of receipt.
     pub seen_at: Timestamp,
-    /// 100 for one core.
+    /// CPU use in percent of one core.
     pub cpu_percent: f64,
-    /// The version of the proxy.
+    /// Version of the proxy.
     pub version: Option<String>,
-    /// The bundle that it runs.
+    /// Reported bundles and verdict.
     pub status: NodeStatus,
-    /// Counters of requests.
+    /// Request counters.
     pub traffic: Option<Traffic>,
-    /// Two processes with its identity, if detected.
+    /// Set if two processes report as this node.
     pub duplicate: Option<DuplicateNode>,
 }
 
@@ -131,7 +130,7 @@ pub struct DuplicateNode {
 /// A node's newest order, without its signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderSummary {
-    /// Grows with every order to the node.
+    /// Counter of the order; grows with every order to the node.
     pub counter: i64,
     /// Bundle that the node is ordered to run.
     pub bundle: BundleId,
@@ -140,22 +139,22 @@ pub struct OrderSummary {
 }
 
 impl HeartbeatInterval {
-    /// Missed heartbeats after which a node is offline.
+    /// Number of missed heartbeats after which a node is offline.
     const MISSED: i64 = 3;
 
-    /// An interval of `secs`, or the nearest one within the bounds.
+    /// An interval of `secs`, clamped to the bounds.
     #[must_use]
     pub fn from_secs(secs: u16) -> Self {
         Self(secs.clamp(1, 300))
     }
 
-    /// The seconds of the interval.
+    /// The interval in seconds.
     #[must_use]
     pub fn secs(self) -> u16 {
         self.0
     }
 
-    /// A node with a later last heartbeat is online at `now`.
+    /// Time of the last heartbeat after which a node counts as online at `now`.
     #[must_use]
     pub fn online_since(self, now: Timestamp) -> Timestamp {
         now - SignedDuration::from_secs(Self::MISSED * i64::from(self.0))
@@ -175,8 +174,8 @@ impl Default for HeartbeatInterval {
 }
 
 impl Node {
-    /// A new node of `tenant`. An enrolment token grants its own labels; further requested labels
-    /// wait for an approval.
+    /// Creates a node of `tenant`. An enrolment token grants its own labels; further requested
+    /// labels wait for approval.
     ///
     /// # Errors
     ///
@@ -228,7 +227,7 @@ impl Node {
         (now - DUPLICATE_MEMORY < seen.seen_at).then_some(seen.since)
     }
 
-    /// The node with changed labels; `None` removes one.
+    /// Changes labels; the value `None` removes a label.
     ///
     /// # Errors
     ///
@@ -243,11 +242,11 @@ impl Node {
         Ok(Self { labels, ..self })
     }
 
-    /// Approves a waiting node; grants its requested labels if so ordered.
+    /// Approves a waiting node, and grants its requested labels if `grants_labels` is set.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or if it does not wait.
+    /// [`Refusal`] without the permission, or if the node does not wait.
     pub fn approve(self, actor: &Actor, grants_labels: bool) -> Result<Self, Refusal> {
         actor.require(Access::WRITE_NODES, self.tenant)?;
         let requested = self.requested_labels.clone().ok_or(Refusal::WrongState {
@@ -299,11 +298,11 @@ impl Node {
         })
     }
 
-    /// The project of the node `id`, if that is the actor and its credential allows `access`.
+    /// The tenant of node `id`, if the actor is that node and its credential satisfies `access`.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`] for another node, else the missing permission.
+    /// [`Refusal::NotFound`] for another node, otherwise the reason for the missing permission.
     pub fn own(actor: &Actor, access: Access, id: NodeId) -> Result<Tenant, Refusal> {
         actor.holds(access)?;
         let Actor::Node {

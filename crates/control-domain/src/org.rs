@@ -27,12 +27,12 @@ pub struct Org {
 /// Security requirements for members of an organization.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrgSecurity {
-    /// True if sessions need a second factor.
+    /// Sessions need a second factor.
     pub second_factor: bool,
 }
 
 impl Org {
-    /// A new organization, made by an administrator of the installation or at set-up.
+    /// Creates an organization, for an administrator of the installation or at set-up.
     ///
     /// # Errors
     ///
@@ -48,7 +48,7 @@ impl Org {
         })
     }
 
-    /// The organization under another name.
+    /// Renames the organization.
     ///
     /// # Errors
     ///
@@ -59,7 +59,8 @@ impl Org {
         Ok(Self { name, ..self })
     }
 
-    /// Checks that the organization may be deleted, given whether projects belong to it.
+    /// Checks that the organization may be deleted; `has_projects` says whether it still has
+    /// projects.
     ///
     /// # Errors
     ///

@@ -21,14 +21,14 @@ pub struct Project {
     pub org: OrgId,
     /// Its name, unique in the organization.
     pub name: Name,
-    /// Policy of its rollouts and assignments.
+    /// Policy for rollouts and assignments.
     pub policy: ProjectPolicy,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
 impl Project {
-    /// A new project of `org`.
+    /// Creates a project of `org`.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Project {
         })
     }
 
-    /// The project under another name.
+    /// Renames the project.
     ///
     /// # Errors
     ///
@@ -61,12 +61,12 @@ impl Project {
         Ok(Self { name, ..self })
     }
 
-    /// Applies an administrator's request for another policy; a weaker one may need a second
+    /// Applies an administrator's request for another policy; a weaker policy may need a second
     /// person.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or if the actor belongs to no user.
+    /// [`Refusal`] without the permission, or if no user is known for the actor.
     pub fn ask_policy(self, actor: &Actor, change: PolicyChange) -> Result<Self, Refusal> {
         actor.require(Access::CONTROL, self.tenant())?;
         let person = actor.user().ok_or(Refusal::UnknownPerson)?;
@@ -74,7 +74,7 @@ impl Project {
         Ok(Self { policy, ..self })
     }
 
-    /// Checks that the project may be deleted, given whether nodes belong to it.
+    /// Checks that the project may be deleted; `has_nodes` says whether it still has nodes.
     ///
     /// # Errors
     ///

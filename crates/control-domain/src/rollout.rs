@@ -1,4 +1,4 @@
-//! A rollout: deployment of a bundle to nodes, batch by batch.
+//! A rollout: deployment of a bundle to nodes in batches.
 
 mod advance;
 mod command;

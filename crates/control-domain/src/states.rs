@@ -1,4 +1,4 @@
-//! `docs/reference/states.md`: every state machine as its table.
+//! Generates `docs/reference/states.md`: a table for every state machine.
 
 use crate::account::api_key::API_KEY_TRANSITIONS;
 use crate::bundle::BUNDLE_TRANSITIONS;
@@ -25,7 +25,7 @@ is killed goes on from the row before or behind it. A rollout that runs, is paus
 its nodes from other rollouts.
 ";
 
-/// The page.
+/// Text of the page.
 pub fn states_md() -> String {
     let mut page = OPENING.to_owned();
     table(&mut page, "Nodes", "", NODE_TRANSITIONS);

@@ -1,4 +1,4 @@
-//! Texts that are known to be good: names and addresses.
+//! Validated texts: names and e-mail addresses.
 
 use crate::access::refusal::Refusal;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 const NAME_CHARS: usize = 100;
 const EMAIL_BYTES: usize = 254;
 
-/// A name for people: 1 to 100 characters, all of them visible or spaces, no space at either end.
+/// A display name: 1 to 100 characters, visible ones or inner spaces.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Name(String);
 
@@ -15,7 +15,7 @@ pub struct Name(String);
 pub struct Email(String);
 
 impl Name {
-    /// `field` is named by the refusal.
+    /// Parses a name; a refusal names `field`.
     ///
     /// # Errors
     ///
@@ -32,7 +32,7 @@ impl Name {
         Ok(Self(text.to_owned()))
     }
 
-    /// A name read from the database, not validated.
+    /// A name from the database, not validated again.
     pub fn stored(text: String) -> Self {
         Self(text)
     }
@@ -44,7 +44,7 @@ impl Name {
 }
 
 impl Email {
-    /// Changed to lower case: two users never differ by case alone.
+    /// Parses an address and converts it to lower case, so that no two users differ by case alone.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl Email {
         Ok(Self(text.to_lowercase()))
     }
 
-    /// An address read from the database, not validated.
+    /// An address from the database, not validated again.
     pub fn stored(text: String) -> Self {
         Self(text)
     }
@@ -71,8 +71,8 @@ impl Email {
     }
 }
 
-/// Returns true for invisible characters and ones that change the display of neighbouring text,
-/// except joiners in the spelling of words.
+/// Returns true for invisible characters, and for characters that change how neighbouring text is
+/// displayed; joiners in the spelling of words are permitted.
 fn is_hidden(c: char) -> bool {
     let hidden = matches!(
         c,
@@ -84,8 +84,7 @@ fn is_hidden(c: char) -> bool {
     hidden || c.is_control()
 }
 
-/// Joiners and variation selectors: invisible alone, but part of the spelling of words and of
-/// emoji.
+/// Joiners and variation selectors: invisible, but part of the spelling of words and emoji.
 fn is_joiner(c: char) -> bool {
     matches!(
         c,

@@ -1,4 +1,4 @@
-//! Actors, and the one function that applies the rules of [`Access`].
+//! Authenticated actors, and the functions that apply the rules of [`Access`].
 
 use crate::access::maker::Maker;
 use crate::access::refusal::Refusal;
@@ -17,12 +17,12 @@ pub enum Actor {
     System,
     /// The bearer of a set-up link.
     SetUp {
-        /// Identifier of the set-up link, which is not its secret.
+        /// Identifier of the link, not its secret.
         id: Uuid,
     },
     /// The bearer of an invitation.
     Invitee {
-        /// Identifier of the invitation.
+        /// Identifier of the invitation, not its secret.
         id: InvitationId,
         /// The organization to join.
         tenant: Tenant,
@@ -31,66 +31,67 @@ pub enum Actor {
     User {
         /// Identifier of the user.
         id: UserId,
-        /// Session that the request came with.
+        /// Session that authenticated the request.
         session: SessionId,
         /// True if the user administers the whole installation.
         instance_admin: bool,
-        /// The user's organizations.
+        /// The user's role in each of its organizations.
         roles: BTreeMap<OrgId, Role>,
-        /// Projects in which the user has a role of its own; the higher one counts.
+        /// The user's roles in single projects; the higher one of project and organization applies.
         project_roles: BTreeMap<ProjectId, Role>,
-        /// Organizations that demand a second factor which this session lacks.
+        /// Organizations that require a second factor that this session lacks.
         locked: BTreeSet<OrgId>,
-        /// True if the user proved its identity in the last 10 minutes.
+        /// True within 10 minutes of the user's last proof of identity.
         is_fresh: bool,
-        /// True if the session has all rights of the user, and so may change how the user signs in.
+        /// True if the session has all rights of the user, and so may change the user's
+        /// credentials.
         owns_account: bool,
     },
     /// An API key.
     ApiKey {
         /// Identifier of the key.
         id: ApiKeyId,
-        /// Its organization, and the project that it is limited to.
+        /// The key's organization, and the project that it is limited to.
         tenant: Tenant,
-        /// Empty: full access.
+        /// Scopes of the key; empty grants full access.
         scopes: BTreeSet<Scope>,
-        /// Expiry.
+        /// Time of expiry; `None` if the key does not expire.
         expires_at: Option<Timestamp>,
-        /// The user that made it, if that is known: it may do no more than this one.
+        /// The user that created the key, if recorded: the key has no more rights than the user.
         made_by: Option<Maker>,
     },
     /// The bearer of an enrolment token.
     Enrolment {
         /// Identifier of the enrolment token.
         id: EnrolmentTokenId,
-        /// The project that it admits nodes to.
+        /// The project that nodes join with it.
         tenant: Tenant,
-        /// True if it admits no further node: it only repeats lost responses.
+        /// True if its registrations are used up: the token then only repeats lost responses.
         is_used_up: bool,
     },
     /// A node.
     Node {
         /// Identifier of the node.
         id: NodeId,
-        /// Project of the node.
+        /// Tenant of the node.
         tenant: Tenant,
-        /// Kind of that proof.
+        /// Credential that authenticated the request.
         by: NodeCredential,
     },
 }
 
-/// Proof of a node's identity.
+/// Credential of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeCredential {
     /// The static key from its registration.
     Key,
-    /// Short-lived JWT.
+    /// A short-lived JWT.
     Token,
 }
 
 impl Actor {
-    /// Returns true if it is the same actor with the same rights; the age of its proof of identity
-    /// does not count.
+    /// Returns true if both are the same actor with the same rights. The age of the proof of
+    /// identity is ignored.
     pub fn has_rights_of(&self, other: &Self) -> bool {
         let aged = |actor: &Self| {
             let mut actor = actor.clone();
@@ -115,7 +116,7 @@ impl Actor {
         }
     }
 
-    /// The actor's identifier, for the audit log and rate limits; all zero for [`Actor::System`].
+    /// Identifier of the actor, for the audit log and rate limits; all zeros for [`Actor::System`].
     pub fn id(&self) -> Uuid {
         match self {
             Self::System => Uuid::nil(),
@@ -128,7 +129,7 @@ impl Actor {
         }
     }
 
-    /// The user that acts, or that made the key that does.
+    /// The user that acts, or that created the acting key.
     pub fn user(&self) -> Option<UserId> {
         match self {
             Self::User { id, .. } => Some(*id),
@@ -141,7 +142,8 @@ impl Actor {
         }
     }
 
-    /// The user that owns the values that this actor creates for `tenant`; `None` if no user is known.
+    /// Creator to record for values that this actor creates for `tenant`; `None` if no user is
+    /// known.
     pub fn maker(&self, tenant: Tenant) -> Option<Maker> {
         match self {
             Self::User { id, .. } => Some(Maker {
@@ -157,8 +159,8 @@ impl Actor {
         }
     }
 
-    /// The user's role: the higher one of organization and project. `None` for non-members, and for
-    /// actors without roles.
+    /// The user's role for `tenant`: the higher one of organization and project; `None` for
+    /// non-members and for actors without roles.
     pub fn role(&self, tenant: Tenant) -> Option<Role> {
         let Self::User {
             roles,
@@ -171,8 +173,8 @@ impl Actor {
         higher_role(roles, project_roles, tenant)
     }
 
-    /// Owner of the quota that all credentials of one user share: the user's identifier, or the organization's
-    /// for keys of an unknown user.
+    /// Owner of the quota that all credentials of a user share: the user, or the organization for
+    /// keys without a recorded user.
     pub fn quota_owner(&self) -> Uuid {
         match (self.user(), self) {
             (Some(user), _) => user.0,
@@ -181,8 +183,8 @@ impl Actor {
         }
     }
 
-    /// Owner of the resource share that the actor's requests use: the organization, for a user with
-    /// several the first one; the actor itself without any.
+    /// Owner of the resource share that the actor's requests use: its organization (the first one
+    /// for a user with several), or the actor itself without one.
     pub fn share_owner(&self) -> Uuid {
         match self {
             Self::User { id, roles, .. } => roles.keys().next().map_or(id.0, |org| org.0),
@@ -196,12 +198,11 @@ impl Actor {
 
     /// Checks that the actor has the permission `access` on resources of `tenant`.
     ///
-    /// The tenant is compared first, so that resources of another tenant are indistinguishable from
-    /// missing ones.
+    /// The tenant is compared first, so that resources of another tenant look like missing ones.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFound`] for another tenant, else the missing permission.
+    /// [`Refusal::NotFound`] for another tenant, otherwise the reason for the missing permission.
     pub fn require(&self, access: Access, tenant: Tenant) -> Result<(), Refusal> {
         if !self.reaches(tenant) {
             return Err(Refusal::NotFound);
@@ -229,11 +230,11 @@ impl Actor {
         }
     }
 
-    /// Checks that the kind and strength of the credential suffice for `access` anywhere.
+    /// Checks that the kind and strength of the credential satisfy `access`, apart from the tenant.
     ///
     /// # Errors
     ///
-    /// The [`Refusal`] names the missing kind or strength of credential.
+    /// The [`Refusal`] for the wrong kind or strength of credential.
     pub fn holds(&self, access: Access) -> Result<(), Refusal> {
         match (access, self) {
             (Access::Public, _) => Ok(()),
@@ -310,7 +311,8 @@ impl Actor {
         proven.then_some(()).ok_or(Refusal::NotFresh)
     }
 
-    /// A change of how the user signs in needs a fresh proof in a session with all rights of the user.
+    /// Checks the right to change the user's credentials: a fresh proof of identity, in a session
+    /// with all rights of the user.
     fn check_account_owner(&self) -> Result<(), Refusal> {
         let is_owner = matches!(
             self,
@@ -323,12 +325,12 @@ impl Actor {
         is_owner.then_some(()).ok_or(Refusal::NotFresh)
     }
 
-    /// Checks that the actor is a session with all rights of its user. A session of an identity provider lacks the
-    /// user's rights outside the provider's organization.
+    /// Checks that the actor is a session with all rights of its user. A session from an identity
+    /// provider has the user's rights only in the provider's organization.
     ///
     /// # Errors
     ///
-    /// [`Refusal::NotFresh`]: another proof of identity gives the session the rest.
+    /// [`Refusal::NotFresh`]: a further proof of identity gives the session all rights.
     pub fn require_account_owner(&self) -> Result<(), Refusal> {
         if let Self::User {
             owns_account: false,
@@ -340,7 +342,7 @@ impl Actor {
         self.holds(Access::Session)
     }
 
-    /// The organizations that the actor sees.
+    /// Organizations visible to the actor.
     pub fn orgs(&self) -> Vec<OrgId> {
         match self {
             Self::User { roles, .. } => roles.keys().copied().collect(),
@@ -440,7 +442,7 @@ mod tests {
         assert_eq!(made_by(Some(4), 10).quota_owner(), own);
         assert_eq!(made_by(Some(4), 11).quota_owner(), own);
         assert_ne!(made_by(Some(5), 12).quota_owner(), own);
-        // Older keys of an organization count together.
+        // All keys without a recorded user share their organization's quota.
         assert_eq!(made_by(None, 13).quota_owner(), ORG.0);
         assert_eq!(made_by(None, 14).quota_owner(), ORG.0);
     }

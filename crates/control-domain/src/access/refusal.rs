@@ -1,4 +1,4 @@
-//! Reason to refuse a command.
+//! Reasons to refuse a command.
 
 pub(crate) mod faults;
 
@@ -8,33 +8,34 @@ use jiff::Timestamp;
 /// Reason to refuse a command.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The value does not exist or belongs to another tenant; the two must be indistinguishable.
+    /// The value does not exist, or belongs to another tenant: the response must not tell the two
+    /// apart.
     #[error("not found")]
     NotFound,
     /// The API key lacks the needed scope.
     #[error("{}", missing_scope(*.0))]
     MissingScope(ScopeRule),
-    /// The API key is limited to a project, and this concerns the organization.
+    /// The API key is limited to a project, and the command concerns the organization.
     #[error("the API key is limited to a project")]
     LimitedToProject,
-    /// The user's role in this organization is lower.
+    /// The user's role for this tenant is too low.
     #[error("needs the role {0}")]
     LowerRole(Role),
-    /// The last proof of the user's identity in this session is older than 10 minutes.
+    /// The session's last proof of identity is older than 10 minutes.
     #[error("needs the password or a code again: the last proof is older than 10 minutes")]
     NotFresh,
     /// The organization requires a second factor, and the session has none.
     #[error("the organization demands a second factor: set one up, or prove it again")]
     NoSecondFactor,
-    /// The member has rights elsewhere that the actor does not control.
+    /// The member has rights in another organization that the actor does not control.
     #[error(
         "the member belongs to other organizations, too: only the installation's administrator may do this"
     )]
     SharedMember,
-    /// The account has no password: its user signs in by a provider.
+    /// The account has no password, because its user signs in through a provider.
     #[error("the account has no password")]
     NoPassword,
-    /// The role of the user that made the API key is lower by now.
+    /// The user that created the API key no longer has the necessary role.
     #[error("the user that created the API key lacks the role {0}")]
     MakerRole(Role),
     /// The kind of credential is never accepted here.
@@ -46,54 +47,55 @@ pub enum Refusal {
     /// The credential has ended or was revoked.
     #[error("the credential is no longer valid")]
     Ended,
-    /// The state machine has no row for this.
+    /// The current state does not permit the event.
     #[error("{noun} that is {state} cannot {event}")]
     WrongState {
-        /// The noun with its article.
+        /// Noun with its article.
         noun: &'static str,
-        /// State that the item has.
+        /// Current state of the value.
         state: &'static str,
-        /// Event that this state does not accept.
+        /// Event that the state does not permit.
         event: &'static str,
     },
-    /// The person that requested approval cannot give it, with any credential.
+    /// The person that requested approval cannot also approve, with whatever credential.
     #[error("another person must approve")]
     OwnApproval,
-    /// Two persons are needed, and the creator of the API key was not recorded.
+    /// Two persons are needed, but the creator of the API key is unknown.
     #[error("the user that created this API key is not known: create a new key")]
     UnknownPerson,
     /// The project's policy requires approval by a second person, and only rollouts can be
     /// approved.
     #[error("the project's policy requires another person's approval: create a rollout")]
     NeedsApproval,
-    /// One of the two persons changed how the other one signs in, and could be both.
+    /// One of the two persons changed how the other one signs in, and may control both accounts.
     #[error(
         "another person must approve: one of the two changed how the other signs in within the last 7 days"
     )]
     DependentPerson,
-    /// The project's policy requires approval by a second person, and the certificate is not a renewal of the one
-    /// before, or has other labels of its nodes.
+    /// The project's policy requires approval by a second person, and the certificate is not a mere
+    /// renewal, or its node labels change.
     #[error(
         "the project's policy requires another person's approval of a certificate that is not a renewal, for the same \
          names, with the same node labels and as long: make a new certificate, and name it in a bundle"
     )]
     CertificateExchange,
-    /// The project's policy refuses bundles with warnings, and those of this one were not counted.
+    /// The project's policy refuses bundles with warnings, and the warnings of this bundle were not
+    /// counted.
     #[error(
         "the project's policy refuses bundles with warnings, and those of this one were not counted: make it again \
          from its files"
     )]
     UnknownWarnings,
-    /// The project's policy refuses bundles with warnings, and this one has so many.
+    /// The project's policy refuses bundles with warnings, and this bundle has some.
     #[error("the project's policy refuses bundles with warnings, and this one has {0}")]
     Warnings(usize),
-    /// The project's policy allows no change at this time.
+    /// The project's policy is in a freeze.
     #[error("the project's policy allows no change until {until}")]
     Frozen {
-        /// The end of the freeze.
+        /// End of the freeze.
         until: Timestamp,
     },
-    /// A rollout moves the node, and has not ended.
+    /// An unfinished rollout holds one of the nodes.
     #[error("a rollout that has not ended moves a node of these")]
     Held,
     /// The organization would be left without an administrator.
@@ -102,46 +104,46 @@ pub enum Refusal {
     /// Other values still refer to this one.
     #[error("still has {0}")]
     InUse(&'static str),
-    /// Another value has this field's value, which must be unique.
+    /// The value of this field is in use, and must be unique.
     #[error("{0} is taken")]
     Taken(&'static str),
-    /// The owner's quota is used up.
+    /// The quota is used up.
     #[error("Quota exceeded: {kind} - {owner} may have {limit}")]
     Quota {
-        /// The kind of value.
+        /// Kind of value.
         kind: &'static str,
-        /// The kind of owner, such as `an organization`.
+        /// Kind of owner, such as `an organization`.
         owner: &'static str,
-        /// Maximum number of items of the kind.
+        /// Limit of the quota.
         limit: u64,
     },
     /// The organization has no active signing key.
     #[error("the organization has no active signing key")]
     NoSigningKey,
-    /// A field has a wrong value.
+    /// The value of a field is invalid.
     #[error("{field}: {reason}")]
     Invalid {
-        /// The field's name, with dots between levels.
+        /// Name of the field, with dots between levels.
         field: &'static str,
-        /// Reason to refuse its value.
+        /// Reason why its value is invalid.
         reason: &'static str,
     },
-    /// Several fields have wrong values.
+    /// Values of several fields are invalid.
     #[error("{}", listed(.0))]
     InvalidFields(Vec<InvalidField>),
 }
 
-/// A field with a wrong value.
+/// A field with an invalid value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidField {
-    /// The field's name, with dots between levels.
+    /// Name of the field, with dots between levels.
     pub field: &'static str,
-    /// Reason to refuse its value.
+    /// Reason why its value is invalid.
     pub reason: &'static str,
 }
 
 impl Refusal {
-    /// [`Refusal::Invalid`]
+    /// Returns [`Refusal::Invalid`] for a field.
     pub const fn invalid(field: &'static str, reason: &'static str) -> Self {
         Self::Invalid { field, reason }
     }

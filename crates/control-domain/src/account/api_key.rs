@@ -68,40 +68,41 @@ pub const API_KEY_TRANSITIONS: &[Transition<ApiKeyState, ApiKeyEvent>] = &[
 pub struct ApiKey {
     /// UUID of version 7; not secret.
     pub id: ApiKeyId,
-    /// Its organization, and the project that it is limited to.
+    /// The key's organization, and the project that it is limited to.
     pub tenant: Tenant,
-    /// Name for its purpose.
+    /// Name that says what the key is for.
     pub name: Name,
-    /// Its scopes; empty: full access.
+    /// Scopes of the key; empty grants full access.
     pub scopes: BTreeSet<Scope>,
     /// Time of creation.
     pub created_at: Timestamp,
-    /// Expiry.
+    /// Time of expiry; `None` if the key does not expire.
     pub expires_at: Option<Timestamp>,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
-    /// The user that created it, directly or through an API key; `None` for keys older than this
-    /// record.
+    /// User that created the key, directly or through an API key; `None` for keys from before
+    /// creators were recorded.
     pub made_by: Option<Maker>,
 }
 
-/// Choices of the creator of an API key.
+/// Request to create an API key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApiKey {
-    /// Name for its purpose.
+    /// Name that says what the key is for.
     pub name: String,
-    /// Its scopes; empty: full access.
+    /// Scopes of the key; empty grants full access.
     pub scopes: BTreeSet<Scope>,
-    /// Expiry.
+    /// Time of expiry; `None` for a key that does not expire.
     pub expires_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// A new key for `tenant`.
+    /// Creates a key for `tenant`.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, for a bad field, or if `actor` is a key with less.
+    /// [`Refusal`] without the permission, for an invalid field, or if `actor` is a key with fewer
+    /// rights.
     pub fn create(
         actor: &Actor,
         tenant: Tenant,
@@ -133,8 +134,8 @@ impl ApiKey {
         Ok(key)
     }
 
-    /// Checks that the new key has no more rights than the actor's own key. The project has been
-    /// compared already.
+    /// Checks that the new key has no more scopes than the key that creates it, and no later
+    /// expiry. The tenant is checked before.
     fn within(&self, actor: &Actor) -> Result<(), Refusal> {
         let Actor::ApiKey {
             scopes, expires_at, ..
@@ -152,7 +153,7 @@ impl ApiKey {
         Ok(())
     }
 
-    /// The state at `now`. A key is also revoked once its user has left.
+    /// State of the key at `now`. A key whose user has left counts as revoked.
     pub fn state(&self, now: Timestamp) -> ApiKeyState {
         if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Reader) {
             ApiKeyState::Revoked

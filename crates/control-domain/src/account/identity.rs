@@ -1,23 +1,24 @@
-//! An identity: the name of a user at an organization's identity provider.
+//! Identity of a user at an organization's identity provider.
 
 use control_wire::{IdentityId, OrgId, UserId};
 use jiff::Timestamp;
 
-/// The name of a user at an organization's identity provider. Never replaced by an e-mail address.
+/// Identity of a user at an organization's identity provider, by issuer and subject and never by
+/// e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedIdentity {
     /// UUID of version 7.
     pub id: IdentityId,
-    /// The organization of the connection.
+    /// Organization of the connection to the provider.
     pub org: OrgId,
-    /// Issuer or entity ID of the identity provider; with `subject` unique.
+    /// Issuer or entity ID of the provider; unique together with `subject`.
     pub issuer: String,
-    /// The user at the issuer.
+    /// Identifier of the user at the issuer.
     pub subject: String,
     /// User that signs in by this identity.
     pub user: UserId,
     /// Time of linking.
     pub created_at: Timestamp,
-    /// The last sign-in by it.
+    /// Time of the last sign-in by this identity.
     pub seen_at: Timestamp,
 }

@@ -9,31 +9,32 @@ use crate::text::Email;
 use control_wire::{InvitationId, OrgId, UserId};
 use jiff::{SignedDuration, Timestamp};
 
-/// An invitation works this long.
+/// Lifetime of an invitation.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// An invitation, without its secret. Deleted when accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invitation {
-    /// UUID of version 7, which is not the secret of the link.
+    /// UUID of version 7, not the secret of the link.
     pub id: InvitationId,
     /// Organization that the invited person joins.
     pub org: OrgId,
-    /// The address of a new user's sign-in; it belongs to no account, and proves nothing.
+    /// Address that the invitation was sent to: the default for a new user's sign-in, not proven to
+    /// be the bearer's.
     pub email: Email,
-    /// The role of the new member.
+    /// Role of the new member.
     pub role: Role,
     /// Time of creation.
     pub created_at: Timestamp,
     /// Expiry.
     pub expires_at: Timestamp,
-    /// The user that created it, directly or through an API key; `None` for invitations older than
-    /// this record.
+    /// User that created the invitation, directly or through an API key; `None` for invitations
+    /// from before creators were recorded.
     pub made_by: Option<Maker>,
 }
 
 impl Invitation {
-    /// An invitation of the person with this address.
+    /// Creates an invitation for a person with this address.
     ///
     /// # Errors
     ///
@@ -67,11 +68,12 @@ impl Invitation {
         actor.require(Access::CONTROL, self.tenant())
     }
 
-    /// The actor authenticated by the link.
+    /// The actor that the link authenticates.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Ended`] after seven days, or if its maker no longer administers the organization.
+    /// [`Refusal::Ended`] after seven days, or if its creator no longer administers the
+    /// organization.
     pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
         if self.expires_at <= now || !Maker::allows(self.made_by, Role::Admin) {
             return Err(Refusal::Ended);
@@ -82,7 +84,7 @@ impl Invitation {
         })
     }
 
-    /// The membership of the user that accepted: the link decides, not the address of the account.
+    /// The membership of the accepting user. The link decides, not the address of the account.
     pub fn membership(&self, user: UserId, now: Timestamp) -> Membership {
         Membership {
             org: self.org,

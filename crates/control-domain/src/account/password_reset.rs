@@ -11,26 +11,26 @@ use control_wire::{OrgId, UserId};
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-/// A link works this long.
+/// Lifetime of a link.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
-/// A link, without its secret. Deleted when used.
+/// A password reset, without the secret of its link. Deleted when used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PasswordReset {
-    /// Identifier, which is not the secret of the link.
+    /// Identifier, not the secret of the link.
     pub id: Uuid,
-    /// User that sets another password.
+    /// User that may set another password.
     pub user: UserId,
-    /// The organization of the administrator that made it.
+    /// Organization of the administrator that created it.
     pub org: OrgId,
-    /// The administrator that made it, by an API key or not.
+    /// Administrator that created it, directly or through an API key.
     pub made_by: Option<Maker>,
     /// Expiry.
     pub ends_at: Timestamp,
 }
 
 impl PasswordReset {
-    /// A link for a member that the actor controls.
+    /// Creates a reset for a member that the actor controls.
     pub fn new(actor: &Actor, id: Uuid, membership: &Membership, now: Timestamp) -> Self {
         Self {
             id,
@@ -41,11 +41,11 @@ impl PasswordReset {
         }
     }
 
-    /// Checks that the link still works.
+    /// Checks that the link is still valid.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Ended`] after 24 hours, or if its maker no longer administers the organization.
+    /// [`Refusal::Ended`] after 24 hours, or if its creator no longer administers the organization.
     pub fn check(&self, now: Timestamp) -> Result<(), Refusal> {
         let stands = now < self.ends_at && Maker::allows(self.made_by, Role::Admin);
         stands.then_some(()).ok_or(Refusal::Ended)
@@ -53,9 +53,9 @@ impl PasswordReset {
 }
 
 impl Membership {
-    /// Checks that the actor may change the member's credentials. Organizations share users: the
-    /// actor must control all organizations of the member, or an administrator of one could sign in
-    /// to another as that user.
+    /// Checks that the actor may change the member's credentials. A user may be a member of several
+    /// organizations, and the actor must control all of them: otherwise an administrator of one
+    /// could sign in to another as that user.
     ///
     /// # Errors
     ///

@@ -10,13 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// A session ends this long after its last request.
+/// Idle timeout: time from the last request to the end of the session.
 const IDLE: SignedDuration = SignedDuration::from_hours(12);
-/// A session ends this long after its start.
+/// Maximum lifetime of a session.
 const ABSOLUTE: SignedDuration = SignedDuration::from_hours(7 * 24);
-/// A proof of identity is fresh this long.
+/// Time for which a proof of identity is fresh.
 const FRESH: SignedDuration = SignedDuration::from_mins(10);
-/// The last request is written down with this precision, which saves a write per request.
+/// Minimum time between two updates of the last request's time: saves a write per request.
 const SEEN_PRECISION: SignedDuration = SignedDuration::from_mins(5);
 
 named! {
@@ -40,14 +40,14 @@ named! {
     }
 }
 
-/// Method and place of the sign-in of a session.
+/// How, where and by which browser a session was started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOrigin {
     /// Proof of the user's identity.
     pub method: SignInMethod,
-    /// The organization of the confirming identity provider; `None` without a provider.
+    /// Organization whose identity provider confirmed the user; `None` without a provider.
     pub provider: Option<OrgId>,
-    /// The address of the browser.
+    /// IP address of the browser.
     pub address: Option<IpAddr>,
     /// The browser's name, shortened; empty if unknown.
     pub browser: String,
@@ -56,7 +56,7 @@ pub struct SessionOrigin {
 /// A session, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// UUID of version 7, which is not the secret of the cookie.
+    /// UUID of version 7, not the secret of the cookie.
     pub id: SessionId,
     /// User that signed in.
     pub user: UserId,
@@ -64,36 +64,37 @@ pub struct Session {
     pub origin: SessionOrigin,
     /// Time of its start.
     pub created_at: Timestamp,
-    /// The last request, up to 5 minutes too early. Requests that only keep a page live do not count.
+    /// Time of the last request, at most 5 minutes out of date. Requests that only keep a page live
+    /// do not count.
     pub seen_at: Timestamp,
-    /// The user's last proof of identity is fresh until then.
+    /// End of the time for which the last proof of identity is fresh.
     pub strong_until: Timestamp,
-    /// Expiry that use does not extend.
+    /// End of the session, however much it is used.
     pub ends_at: Timestamp,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
 }
 
-/// The rights of a user at one moment.
+/// Rights of a user at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserRights {
-    /// The user's organizations.
+    /// The user's role in each of its organizations.
     pub roles: BTreeMap<OrgId, Role>,
-    /// Projects in which the user has a role of its own.
+    /// The user's roles in single projects.
     pub project_roles: BTreeMap<ProjectId, Role>,
-    /// Organizations that demand a second factor.
+    /// Organizations that require a second factor.
     pub guarded: BTreeSet<OrgId>,
 }
 
 impl UserRights {
-    /// The role in the tenant: the higher of organization and project; `None` for non-members.
+    /// Role in the tenant: the higher one of organization and project; `None` for non-members.
     pub fn role(&self, tenant: Tenant) -> Option<Role> {
         higher_role(&self.roles, &self.project_roles, tenant)
     }
 }
 
 impl SignInMethod {
-    /// Returns true if the user proved two factors to this program.
+    /// Returns true if the control plane itself verified two factors.
     pub fn has_second_factor(self) -> bool {
         match self {
             Self::PasswordTotp | Self::PasswordRecovery | Self::OidcTotp | Self::SamlTotp => true,
@@ -101,13 +102,13 @@ impl SignInMethod {
         }
     }
 
-    /// Returns true if only an identity provider confirmed the user: there is no proof to this
-    /// program.
+    /// Returns true if only an identity provider confirmed the user, and the control plane verified
+    /// no factor.
     pub fn is_vouched_only(self) -> bool {
         matches!(self, Self::Oidc | Self::Saml)
     }
 
-    /// Confirms the session by the password, which outranks the word of a provider.
+    /// Adds a proof by the password, which outranks a provider's confirmation.
     #[must_use]
     pub fn with_password(self) -> Self {
         if self.is_vouched_only() {
@@ -116,7 +117,7 @@ impl SignInMethod {
         self
     }
 
-    /// Confirms the session by a code of an authenticator app.
+    /// Adds a proof by a code of an authenticator app.
     #[must_use]
     pub fn with_totp(self) -> Self {
         match self {
@@ -139,7 +140,7 @@ impl Default for SessionOrigin {
 }
 
 impl Session {
-    /// A session that begins now, with a proof that is fresh.
+    /// Starts a session with a fresh proof of identity.
     pub fn start(id: SessionId, user: UserId, origin: SessionOrigin, now: Timestamp) -> Self {
         Self {
             id,
@@ -153,8 +154,8 @@ impl Session {
         }
     }
 
-    /// A session that an identity provider began. `at`: the user's authentication there; `None` if it does not say.
-    /// An authentication that the provider remembers is not a fresh proof.
+    /// Adjusts the session to the time `at` at which the identity provider authenticated the user;
+    /// `None` if the provider does not say. An old authentication is no fresh proof.
     #[must_use]
     pub fn authenticated(self, at: Option<Timestamp>) -> Self {
         let strong_until = match at {
@@ -167,7 +168,7 @@ impl Session {
         }
     }
 
-    /// The session after another proof of identity; `method` is the proof together with those before.
+    /// Renews the proof of identity; `method` combines the new proof with earlier ones.
     #[must_use]
     pub fn strengthen(self, method: SignInMethod, now: Timestamp) -> Self {
         let origin = SessionOrigin {
@@ -181,13 +182,13 @@ impl Session {
         }
     }
 
-    /// The actor authenticated by the session. An organization chooses its provider, which
-    /// therefore can claim any user: until the user proves its identity otherwise, a session of a
-    /// provider is valid in the provider's organization only.
+    /// The actor that the session authenticates. Organizations choose their providers, which could
+    /// therefore claim any user: until the user adds a proof of its own, a session from a provider
+    /// is valid in the provider's organization only.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Ended`] if it was revoked or its time has passed.
+    /// [`Refusal::Ended`] if the session was revoked or has expired.
     pub fn accept(
         &self,
         user: &User,
@@ -221,28 +222,28 @@ impl Session {
         })
     }
 
-    /// Returns true if it is neither revoked nor expired.
+    /// Returns true if the session is neither revoked nor expired.
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && now < self.expires_at()
     }
 
-    /// Expiry unless the session is used again.
+    /// Time of expiry if no further request is made.
     pub fn expires_at(&self) -> Timestamp {
         (self.seen_at + IDLE).min(self.ends_at)
     }
 
-    /// Returns true if nothing but the identity provider of `org` confirmed the user.
+    /// Returns true if only the identity provider of `org` confirmed the user.
     pub fn is_vouched_by(&self, org: OrgId) -> bool {
         self.origin.method.is_vouched_only() && self.origin.provider == Some(org)
     }
 
-    /// Returns true if the last request is to be written down again.
+    /// Returns true if the time of the last request must be stored again.
     pub fn is_seen_late(&self, now: Timestamp) -> bool {
         SEEN_PRECISION <= now.duration_since(self.seen_at)
     }
 
-    /// Returns true if it meets the requirement of `org` for a second factor: an organization is
-    /// responsible for its own provider only.
+    /// Returns true if the session meets the second-factor requirement of `org`. A provider's
+    /// confirmation counts only for the provider's own organization.
     fn satisfies(&self, org: OrgId) -> bool {
         let SessionOrigin {
             method, provider, ..
@@ -251,7 +252,8 @@ impl Session {
     }
 }
 
-/// A browser's name from its `User-Agent`, at most 40 visible characters: `Firefox 128, Linux`.
+/// A short name of the browser from its `User-Agent`, such as `Firefox 128, Linux`: at most 40
+/// visible characters.
 pub fn shortened_browser(user_agent: &str) -> String {
     const BROWSERS: [(&str, &str); 6] = [
         ("Edg/", "Edge"),
@@ -410,7 +412,7 @@ mod tests {
             (SignInMethod::PasswordRecovery, None, true),
             (SignInMethod::Oidc, Some(ORG), true),
             (SignInMethod::Saml, Some(other), false),
-            // The password was proven in a session of the provider.
+            // A session of the provider, in which the password was proven.
             (SignInMethod::Password, Some(ORG), true),
             (SignInMethod::Password, Some(other), false),
         ] {

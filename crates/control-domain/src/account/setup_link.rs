@@ -5,20 +5,20 @@ use crate::access::refusal::Refusal;
 use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
-/// A link works this long.
+/// Lifetime of a link.
 const LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 
 /// A one-time link, without its secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetupLink {
-    /// Identifier, which is not the secret of the link.
+    /// Identifier, not the secret of the link.
     pub id: Uuid,
-    /// Time of printing.
+    /// Time when the link was created.
     pub created_at: Timestamp,
 }
 
 impl SetupLink {
-    /// The actor authenticated by the link.
+    /// The actor that the link authenticates.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Sign-in: the step between the password and the second factor, and browsers that are known.
+//! Sign-in: the pending state between password and second factor, and known browsers.
 
 use crate::access::refusal::Refusal;
 use crate::account::session::SessionOrigin;
@@ -8,26 +8,27 @@ use uuid::Uuid;
 
 /// Time limit for the second factor.
 const SECOND_FACTOR_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
-/// Time for which a browser is known after its last sign-in.
+/// Time from its last sign-in for which a browser is known.
 const KNOWN_BROWSER_LIFETIME: SignedDuration = SignedDuration::from_hours(90 * 24);
 
-/// A sign-in with a right password that waits for the second factor; its secret is not a session.
+/// A sign-in with a correct password that waits for the second factor. Its secret is not a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingSignIn {
-    /// Identifier, which is not the secret of the cookie.
+    /// Identifier, not the secret of the cookie.
     pub id: Uuid,
-    /// User with the right password.
+    /// User with the correct password.
     pub user: UserId,
-    /// Method, address and browser of its beginning.
+    /// Method, address and browser of the sign-in.
     pub origin: SessionOrigin,
-    /// Expiry.
+    /// Deadline for the second factor.
     pub ends_at: Timestamp,
 }
 
-/// A browser in which a user signed in before: the lockout by wrong passwords from other browsers does not apply to it.
+/// A browser in which a user has signed in before: wrong passwords from other browsers do not lock
+/// it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownBrowser {
-    /// The user.
+    /// User that signed in.
     pub user: UserId,
     /// Time of the last sign-in from this browser.
     pub seen_at: Timestamp,
@@ -44,7 +45,7 @@ impl PendingSignIn {
         }
     }
 
-    /// Checks that a second factor still completes it.
+    /// Checks that the deadline has not passed.
     ///
     /// # Errors
     ///
@@ -55,12 +56,12 @@ impl PendingSignIn {
 }
 
 impl KnownBrowser {
-    /// Returns true if it is known for `user`.
+    /// Returns true if the browser is known for `user`.
     pub fn is_of(&self, user: UserId, now: Timestamp) -> bool {
         self.user == user && now < self.seen_at + KNOWN_BROWSER_LIFETIME
     }
 
-    /// Browsers with a last sign-in before this time are no longer known.
+    /// Time of the last sign-in before which a browser is no longer known.
     pub fn horizon(now: Timestamp) -> Timestamp {
         now - KNOWN_BROWSER_LIFETIME
     }

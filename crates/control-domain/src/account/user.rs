@@ -1,4 +1,4 @@
-//! A user: a person with an account.
+//! A user: the account of a person.
 
 use crate::access::Access;
 use crate::access::actor::Actor;
@@ -14,11 +14,11 @@ use jiff::Timestamp;
 pub struct User {
     /// UUID of version 7.
     pub id: UserId,
-    /// The address to sign in with, unique in the installation.
+    /// Address to sign in with, unique in the installation.
     pub email: Email,
-    /// The name to show.
+    /// Display name.
     pub name: Name,
-    /// Absent for users of an external identity provider.
+    /// Password hash; `None` for users that sign in through an identity provider.
     pub password: Option<PasswordHash>,
     /// True if the user administers the whole installation.
     pub instance_admin: bool,
@@ -26,19 +26,20 @@ pub struct User {
     pub created_at: Timestamp,
 }
 
-/// Properties of a new user.
+/// Input for a new user.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     /// The address to sign in with.
     pub email: String,
-    /// The name to show.
+    /// Display name.
     pub name: String,
     /// 12 to 256 characters.
     pub password: Password,
 }
 
 impl NewUser {
-    /// Checks all fields before the password is hashed, which is slow; `org_name` is the organization to join.
+    /// Checks all fields before the slow hashing of the password; `org_name` is the organization to
+    /// join.
     ///
     /// # Errors
     ///
@@ -53,7 +54,7 @@ impl NewUser {
     }
 }
 
-/// Checks that the password may be a new one of a user that the `known` words describe.
+/// Checks a new password: it must not be derived from the `known` words, which describe the user.
 fn check_password(password: &Password, known: &[&str]) -> Result<(), Refusal> {
     let checked = password.check(known);
     checked.map_err(|fault| Refusal::invalid("password", fault.reason()))
@@ -71,12 +72,12 @@ impl User {
         Ok(Self { name, ..self })
     }
 
-    /// Checks that `password` may be the user's next one; `orgs` are the names of its
+    /// Checks that the user may set this password; `orgs` are the names of the user's
     /// organizations.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] with the rule that it breaks.
+    /// [`Refusal::Invalid`] with the violated rule.
     pub fn check_password(&self, password: &Password, orgs: &[Name]) -> Result<(), Refusal> {
         let own = [self.email.as_str(), self.name.as_str()];
         let orgs = orgs.iter().map(Name::as_str);
@@ -84,7 +85,7 @@ impl User {
         check_password(password, &known)
     }
 
-    /// The user of an accepted invitation. `hash` is of the password.
+    /// Creates the user of an accepted invitation; `hash` is the password's.
     ///
     /// # Errors
     ///
@@ -100,7 +101,7 @@ impl User {
         Self::create(id, new, hash, false, now)
     }
 
-    /// The first administrator, made at set-up or on the command line. `hash` is of the password.
+    /// Creates the first administrator, at set-up or on the command line; `hash` is the password's.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl User {
         Self::create(id, new, hash, true, now)
     }
 
-    /// A user of an identity provider, without a password.
+    /// Creates a user without a password, for an identity provider.
     pub fn provision(id: UserId, email: Email, name: Name, now: Timestamp) -> Self {
         Self {
             id,

@@ -1,4 +1,4 @@
-//! Signing keys of an organization: tokens and orders to nodes are signed with them.
+//! An organization's signing keys, for bundles, orders and tokens.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -9,7 +9,7 @@ use control_auth::PublicKey;
 use control_wire::{OrgId, SecretId, SigningKeyId};
 use jiff::Timestamp;
 
-/// Keys of an organization that verify: every node keeps them all.
+/// Maximum number of keys of an organization that verify: every node stores all of them.
 const MAX_VERIFYING: usize = 16;
 
 named! {
@@ -42,7 +42,7 @@ named! {
 use SigningKeyEvent::{Activate, Deactivate, Retire};
 use SigningKeyState::{Active, Deactivated, Retired, Standby};
 
-/// All transitions of a signing key. The active key cannot be deactivated before a rotation, so an
+/// Transitions of a signing key. The active key cannot be deactivated before a rotation, so an
 /// organization can always sign.
 pub const SIGNING_KEY_TRANSITIONS: &[Transition<SigningKeyState, SigningKeyEvent>] = &[
     Transition::new(Standby, Activate, Active),
@@ -54,30 +54,30 @@ pub const SIGNING_KEY_TRANSITIONS: &[Transition<SigningKeyState, SigningKeyEvent
 /// A signing key; its private half is a sealed secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SigningKey {
-    /// The identifier, `kid` in tokens.
+    /// Identifier of the key, `kid` in tokens.
     pub id: SigningKeyId,
     /// Organization whose bundles and orders the key signs.
     pub org: OrgId,
-    /// Use of the key: for new signatures, for old ones, or for none.
+    /// State: whether the key signs, only verifies, or neither.
     pub state: SigningKeyState,
     /// Published half of the key pair.
     pub public_key: PublicKey,
-    /// The sealed private half.
+    /// Sealed private half of the key pair.
     pub secret: SecretId,
-    /// The key that endorsed this one, and its signature; `None` for a first key.
+    /// Key that endorsed this one, and its signature; `None` for an organization's first key.
     pub endorsement: Option<(SigningKeyId, String)>,
     /// Time of creation.
     pub created_at: Timestamp,
-    /// Time of deactivation; signatures by the key are invalid since then.
+    /// Time of deactivation; the key's signatures are refused from then on.
     pub deactivated_at: Option<Timestamp>,
 }
 
 impl SigningKey {
-    /// Checks that `org`, which has `verifying` keys that verify, may get another one.
+    /// Checks that another key may be created for `org`, which has `verifying` keys in use.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or if there are 16.
+    /// [`Refusal`] without the permission, or if there are 16 already.
     pub fn check_create(actor: &Actor, org: OrgId, verifying: usize) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, Tenant::org(org))?;
         let full = MAX_VERIFYING <= verifying;
@@ -85,7 +85,7 @@ impl SigningKey {
         (!full).then_some(()).ok_or(refusal)
     }
 
-    /// The new signing key, and the previous one.
+    /// Makes `next` the active key; returns it, and the previously active key, which is retired.
     ///
     /// # Errors
     ///
@@ -95,11 +95,11 @@ impl SigningKey {
         Ok((next.step(Activate)?, active.step(Retire)?))
     }
 
-    /// The key, refused from now on.
+    /// Deactivates the key: its signatures are refused from now on.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or if it is active or was deactivated before.
+    /// [`Refusal`] without the permission, or if the key is active or already deactivated.
     pub fn deactivate(self, actor: &Actor, now: Timestamp) -> Result<Self, Refusal> {
         actor.require(Access::CONTROL, Tenant::org(self.org))?;
         Ok(Self {
@@ -108,7 +108,7 @@ impl SigningKey {
         })
     }
 
-    /// Returns true if signatures by it are accepted.
+    /// Returns true if signatures by the key are accepted.
     pub fn verifies(&self) -> bool {
         self.state != Deactivated
     }

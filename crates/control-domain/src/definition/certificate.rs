@@ -1,4 +1,4 @@
-//! A certificate: a chain that is shown, and a private key that never is.
+//! A certificate: a public chain, and a private key that no user can read.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -25,40 +25,40 @@ named! {
 /// A certificate; its private key is a sealed secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Certificate {
-    /// UUID of version 7; bundles and files name the certificate by it.
+    /// UUID of version 7, by which bundles and files refer to the certificate.
     pub id: CertificateId,
     /// Project that the certificate belongs to.
     pub tenant: Tenant,
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: Name,
-    /// Facts of its leaf.
+    /// Properties of the chain.
     pub facts: CertificateFacts,
-    /// The chain, leaf first.
+    /// Certificate chain as PEM, leaf first.
     pub chain_pem: String,
     /// The sealed private key.
     pub secret: SecretId,
-    /// Labels that a node needs to get the private key; empty permits every node of the project.
+    /// Labels that a node needs to fetch the private key; empty permits every node of the project.
     pub node_labels: Labels,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Facts of a valid chain.
+/// Properties of a validated chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// The hosts that it covers, in lower case.
+    /// Hosts that the leaf covers, in lower case.
     pub hosts: Vec<String>,
     /// Start of the validity.
     pub not_before: Timestamp,
     /// Earliest expiry of the chain's certificates.
     pub not_after: Timestamp,
-    /// SHA-256 of the leaf in hexadecimal.
+    /// SHA-256 of the leaf, in hexadecimal.
     pub fingerprint: String,
 }
 
 impl CertificateFacts {
-    /// Returns true if it takes the place of `old` and no client notices: for all of its hosts, valid at `now`, and for
-    /// as long or longer.
+    /// Returns true if the certificate can replace `old` without effect on clients: valid at `now`,
+    /// for all of its hosts, and for at least as long.
     #[must_use]
     pub fn renews(&self, old: &Self, now: Timestamp) -> bool {
         let has_hosts = old.hosts.iter().all(|host| self.hosts.contains(host));
@@ -67,7 +67,7 @@ impl CertificateFacts {
 }
 
 impl Certificate {
-    /// Checks that the actor may create a certificate, before the key is parsed.
+    /// Checks permission and name before the key is parsed.
     ///
     /// # Errors
     ///
@@ -88,7 +88,7 @@ impl Certificate {
         (!has_services).then_some(()).ok_or(in_use)
     }
 
-    /// Returns true if a node with these labels may get the private key.
+    /// Returns true if a node with these labels may fetch the private key.
     #[must_use]
     pub fn may_be_held_with(&self, labels: &Labels) -> bool {
         labels.contain(&self.node_labels)

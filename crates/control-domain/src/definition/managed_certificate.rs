@@ -1,4 +1,5 @@
-//! A managed certificate: names for which the control plane obtains a certificate by ACME, and renews it.
+//! A managed certificate: hosts for which the control plane obtains and renews a certificate by
+//! ACME.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -12,11 +13,11 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Hosts of one certificate: each is validated on every node that serves it.
+/// Maximum number of hosts per certificate: each is validated on every node that serves it.
 const MAX_HOSTS: usize = 25;
 const MAX_HOST_BYTES: usize = 253;
 const MAX_LABEL_BYTES: usize = 63;
-/// Bytes of the authority's explanation that are kept.
+/// Maximum size of a stored error message.
 const MAX_ERROR_BYTES: usize = 2_000;
 
 named! {
@@ -47,85 +48,85 @@ named! {
     }
 }
 
-/// Names for which a certificate is obtained and renewed.
+/// Hosts for which a certificate is obtained and renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedCertificate {
     /// UUID of version 7.
     pub id: ManagedCertificateId,
     /// Project that the certificate belongs to.
     pub tenant: Tenant,
-    /// Its name, unique in the project; that of the certificate.
+    /// Name, unique in the project, which the obtained certificate also has.
     pub name: Name,
-    /// Hosts of the certificate, in lower case, at least one.
+    /// Hosts of the certificate in lower case; at least one.
     pub hosts: Vec<String>,
-    /// URL of the authority's directory, one of the installation's.
+    /// URL of the authority's directory; the installation must permit it.
     pub directory: String,
-    /// Address for the authority's notices.
+    /// E-mail address for the authority's notices.
     pub email: Email,
     /// Kind of the certificate's key.
     pub key_type: CertificateKeyType,
-    /// Labels that a node needs to get the private key; empty permits every node of the project.
+    /// Labels that a node needs to fetch the private key; empty permits every node of the project.
     pub node_labels: Labels,
-    /// The certificate; `None` before the first was issued.
+    /// The obtained certificate; `None` before the first one is issued.
     pub certificate: Option<CertificateId>,
-    /// Progress of its orders.
+    /// Progress of orders and renewals.
     pub progress: IssuanceProgress,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Progress of the orders of a managed certificate. No version counts its changes.
+/// Progress of a managed certificate's orders. Changes to it do not change the version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuanceProgress {
-    /// URL of the order in progress.
+    /// URL of the order in progress; `None` without one.
     pub order_url: Option<String>,
-    /// The sealed private key that the order is for, once the authority may have the signing request.
+    /// Sealed private key of the order, stored before the authority gets the signing request.
     pub order_secret: Option<SecretId>,
-    /// Time of the next attempt or of the renewal.
+    /// Time of the next attempt, or of the next renewal.
     pub next_at: Timestamp,
-    /// Attempts that failed since the last success.
+    /// Number of failed attempts since the last success.
     pub failures: u32,
-    /// The last failure; `None` since a success.
+    /// The last failure; `None` after a success.
     pub error: Option<IssuanceError>,
-    /// The authority's window for the renewal: its first and its last moment.
+    /// Start and end of the authority's renewal window (ARI).
     pub window: Option<(Timestamp, Timestamp)>,
-    /// Time of the next request for that window.
+    /// Time of the next request for the renewal window.
     pub window_ask_at: Option<Timestamp>,
 }
 
 /// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IssuanceError {
-    /// A name for programs: the authority's problem type, or one of ours.
+    /// Stable name: the authority's problem type, or one of the control plane's.
     pub kind: String,
-    /// The explanation, in the authority's own words if it refused.
+    /// Explanation; the authority's own text if it refused.
     pub message: String,
     /// Time of the failure.
     pub at: Timestamp,
 }
 
-/// Settings of a managed certificate that an operator chooses.
+/// Settings of a managed certificate, as an operator submits them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedCertificateSettings {
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: String,
     /// Hosts of the certificate.
     pub hosts: Vec<String>,
     /// URL of the authority's directory.
     pub directory: String,
-    /// Address for the authority's notices.
+    /// E-mail address for the authority's notices.
     pub email: String,
-    /// True if the terms of the authority are agreed to.
+    /// Agreement to the authority's terms of service.
     pub terms_agreed: bool,
     /// Kind of the certificate's key.
     pub key_type: CertificateKeyType,
-    /// Labels that a node needs to get the private key.
+    /// Labels that a node needs to fetch the private key.
     pub node_labels: BTreeMap<String, String>,
 }
 
 impl ManagedCertificate {
-    /// Creates a managed certificate that is due at once. `directories` are those of the
-    /// authorities that the installation permits.
+    /// Creates a managed certificate; its first order is due at once. `directories` are the
+    /// permitted authorities.
     ///
     /// # Errors
     ///
@@ -180,7 +181,8 @@ impl ManagedCertificate {
         })
     }
 
-    /// Applies other settings. With other hosts, directory or key type an order is due at once.
+    /// Changes the settings. Other hosts, another directory or another key type make an order due
+    /// at once.
     ///
     /// # Errors
     ///
@@ -219,7 +221,7 @@ impl ManagedCertificate {
         Ok(self)
     }
 
-    /// Checks that it may be deleted. The certificate is kept.
+    /// Checks that the managed certificate may be deleted; its obtained certificate is kept.
     ///
     /// # Errors
     ///
@@ -241,7 +243,7 @@ impl ManagedCertificate {
 }
 
 impl IssuanceProgress {
-    /// Progress without an order; an attempt is due at `now`.
+    /// Progress without an order, with an attempt due at `now`.
     pub fn due(now: Timestamp) -> Self {
         Self {
             order_url: None,
@@ -254,7 +256,7 @@ impl IssuanceProgress {
         }
     }
 
-    /// After a failure; the next attempt is due after `wait`.
+    /// Progress after a failed attempt; the next one is due after `wait`.
     #[must_use]
     pub fn failed(
         mut self,

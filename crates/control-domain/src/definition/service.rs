@@ -1,4 +1,4 @@
-//! A service: which requests go to which upstream, as bundles are compiled from it.
+//! A service: which requests go to which upstream. Bundles are compiled from services.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -11,47 +11,47 @@ use jiff::Timestamp;
 const MAX_HOST_BYTES: usize = 253;
 const MAX_PATH_BYTES: usize = 1_000;
 
-/// A rule that sends requests to an upstream.
+/// A routing rule from requests to an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
     /// UUID of version 7.
     pub id: ServiceId,
     /// Project that the service belongs to.
     pub tenant: Tenant,
-    /// Its name, unique in the project; the id of its route.
+    /// Name, unique in the project; the id of the compiled route.
     pub name: Name,
-    /// The host, or a wildcard; `None` for every host.
+    /// Host or wildcard; `None` for every host.
     pub host: Option<String>,
-    /// Prefix of its paths; `None` for all paths.
+    /// Path prefix; `None` for every path.
     pub path_prefix: Option<String>,
     /// Services with a higher priority are matched first.
     pub priority: i32,
-    /// Upstream of its requests.
+    /// Upstream that gets the requests.
     pub upstream: UpstreamId,
-    /// The certificate for its host.
+    /// Certificate for the host; `None` without TLS.
     pub certificate: Option<CertificateId>,
-    /// JSON of further settings of its route, such as `policies`, with the names of the configuration.
+    /// Further settings of the route as JSON, such as `policies`, under the configuration's names.
     pub settings: String,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Settings of a service that an operator chooses.
+/// Settings of a service, as an operator submits them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSettings {
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: String,
-    /// The host; `None` for every host.
+    /// Host or wildcard; `None` for every host.
     pub host: Option<String>,
-    /// Prefix of its paths; `None` for all paths.
+    /// Path prefix; `None` for every path.
     pub path_prefix: Option<String>,
     /// Services with a higher priority are matched first.
     pub priority: i32,
-    /// Upstream of its requests, in the same project.
+    /// Upstream that gets the requests, in the same project.
     pub upstream: UpstreamId,
-    /// The certificate for its host: one of the same project.
+    /// Certificate for the host, in the same project.
     pub certificate: Option<CertificateId>,
-    /// JSON of further settings of its route, with the names of the configuration.
+    /// Further settings of the route as JSON, under the configuration's names.
     pub settings: String,
 }
 
@@ -104,7 +104,7 @@ impl Service {
         })
     }
 
-    /// The service with other settings.
+    /// Changes the service's settings.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! An upstream: named targets, from which bundles are compiled.
+//! An upstream: a group of targets. Bundles are compiled from upstreams.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -30,55 +30,55 @@ named! {
     }
 }
 
-/// Named targets.
+/// A group of targets that share requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// UUID of version 7.
     pub id: UpstreamId,
     /// Project that the upstream belongs to.
     pub tenant: Tenant,
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: Name,
     /// Algorithm of load balancing.
     pub load_balancing: LoadBalancing,
-    /// At least one, no address twice.
+    /// Targets; at least one, each address once.
     pub targets: Vec<Target>,
     /// TLS to the targets; `None` for plaintext.
     pub tls: Option<UpstreamTls>,
-    /// JSON of further settings, such as `health-check`, with the names of the configuration.
+    /// Further settings as JSON, such as `health-check`, under the configuration's names.
     pub settings: String,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// One address for requests.
+/// One address that gets requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Host and port.
     pub address: String,
-    /// Its share under [`LoadBalancing::Weighted`].
+    /// Share of the requests under [`LoadBalancing::Weighted`].
     pub weight: u32,
 }
 
-/// TLS towards targets.
+/// TLS settings for connections to targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamTls {
-    /// The server name to request and verify; `None` for the target's host.
+    /// Server name for SNI and verification; `None` for the target's host.
     pub server_name: Option<String>,
 }
 
-/// Settings of an upstream that an operator chooses.
+/// Settings of an upstream, as an operator submits them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamSettings {
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: String,
     /// Algorithm of load balancing.
     pub load_balancing: LoadBalancing,
-    /// At least one, no address twice.
+    /// Targets; at least one, each address once.
     pub targets: Vec<Target>,
     /// TLS to the targets; `None` for plaintext.
     pub tls: Option<UpstreamTls>,
-    /// JSON of further settings, with the names of the configuration.
+    /// Further settings as JSON, under the configuration's names.
     pub settings: String,
 }
 
@@ -119,7 +119,7 @@ impl Upstream {
         })
     }
 
-    /// The upstream with other settings.
+    /// Changes the upstream's settings.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Upstream {
 }
 
 impl UpstreamSettings {
-    /// Reports one fault per field, the first.
+    /// Records at most one fault per field, the first.
     fn check(&self, faults: &mut Faults) {
         let targets = &self.targets;
         let is_count = (1..=MAX_TARGETS).contains(&targets.len());
@@ -173,7 +173,7 @@ impl UpstreamSettings {
     }
 }
 
-/// A preliminary check; the compiler of bundles decides.
+/// Coarse check of an address; the check of the configuration is exact.
 fn is_address(address: &str) -> bool {
     let Some((host, port)) = address.rsplit_once(':') else {
         return false;

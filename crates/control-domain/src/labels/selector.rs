@@ -22,7 +22,7 @@ pub enum LabelCondition {
 }
 
 impl LabelSelector {
-    /// Reads conditions with commas between. A value that has a comma cannot be written.
+    /// Parses comma-separated conditions. A value cannot contain a comma.
     ///
     /// # Errors
     ///
@@ -43,20 +43,20 @@ impl LabelSelector {
         Self(vec![condition])
     }
 
-    /// A selector for another value of a label, or no such label.
+    /// A selector for nodes with another value of a label, or without the label.
     pub fn differs(name: &str, value: &str) -> Self {
         let condition = LabelCondition::Differs(name.to_owned(), value.to_owned());
         Self(vec![condition])
     }
 
-    /// Joins the conditions of both.
+    /// Joins the conditions of two selectors: all must hold.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// Conditions that a node's labels must all fulfil.
+    /// The conditions; a node's labels must meet all of them.
     pub fn conditions(&self) -> &[LabelCondition] {
         &self.0
     }

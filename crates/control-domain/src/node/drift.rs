@@ -8,7 +8,7 @@ use crate::named::named;
 use control_wire::{BundleId, DriftId, NodeId};
 use jiff::{SignedDuration, Timestamp};
 
-/// Time that a node may differ from its order.
+/// Time for which a node may differ from its order without a drift.
 pub const DRIFT_GRACE: SignedDuration = SignedDuration::from_secs(120);
 
 named! {
@@ -58,12 +58,12 @@ pub const DRIFT_TRANSITIONS: &[Transition<DriftState, DriftEvent>] = &[
     Transition::new(DriftState::Open, DriftEvent::Resolve, DriftState::Resolved),
 ];
 
-/// A time in which a node differed from its order.
+/// A period in which a node differed from its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Drift {
     /// UUID of version 7.
     pub id: DriftId,
-    /// The node's project.
+    /// Tenant of the node.
     pub tenant: Tenant,
     /// Node that differs from its order.
     pub node: NodeId,
@@ -71,18 +71,18 @@ pub struct Drift {
     pub state: DriftState,
     /// Bundle of the node's newest order.
     pub desired: BundleId,
-    /// The bundle that the node reports.
+    /// Bundle that the node reports as active.
     pub active: Option<BundleId>,
     /// Time of detection.
     pub opened_at: Timestamp,
-    /// Time of its end.
+    /// Time of the end; `None` while the drift is open.
     pub resolved_at: Option<Timestamp>,
-    /// Cause of the end; `None` while the drift is open.
+    /// Reason for the end; `None` while the drift is open.
     pub resolution: Option<DriftResolution>,
 }
 
 impl Drift {
-    /// The drift, ended by an operator.
+    /// Resolves the drift on behalf of an operator.
     ///
     /// # Errors
     ///
@@ -92,11 +92,12 @@ impl Drift {
         self.step(DriftEvent::Resolve, now)
     }
 
-    /// The drift of a node that follows its order again.
+    /// Resolves the drift of a node that follows its order again.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] unless the actor is the control plane itself, or if the drift has ended.
+    /// [`Refusal`] unless the actor is the control plane itself, or if the drift is resolved
+    /// already.
     pub fn follow(self, actor: &Actor, by_rollout: bool, now: Timestamp) -> Result<Self, Refusal> {
         actor.require(Access::System, self.tenant)?;
         let event = if by_rollout {

@@ -1,4 +1,4 @@
-//! Enrolment tokens: credentials with which nodes join a project.
+//! Enrolment tokens: credentials by which nodes join a project.
 
 use crate::access::actor::Actor;
 use crate::access::maker::Maker;
@@ -15,9 +15,9 @@ use std::collections::BTreeMap;
 
 /// Default lifetime of a token.
 const DEFAULT_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
-/// Longest lifetime of a token.
+/// Maximum lifetime of a token.
 const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(365 * 24);
-/// Number of nodes that a token may admit.
+/// Permitted number of registrations per token.
 const MAX_USES: std::ops::RangeInclusive<i64> = 1..=100_000;
 
 named! {
@@ -65,15 +65,15 @@ pub const ENROLMENT_TOKEN_TRANSITIONS: &[Transition<EnrolmentTokenState, Enrolme
 pub struct EnrolmentToken {
     /// UUID of version 7; not secret.
     pub id: EnrolmentTokenId,
-    /// The project that it admits nodes to.
+    /// The project that nodes join with it.
     pub tenant: Tenant,
-    /// Name for its purpose.
+    /// Name that says what the token is for.
     pub name: Name,
-    /// Maximum number of nodes that it admits.
+    /// Maximum number of nodes registered with it.
     pub max_uses: i64,
-    /// Number of admitted nodes.
+    /// Number of nodes registered so far.
     pub uses: i64,
-    /// Labels that it grants to its nodes.
+    /// Labels that its nodes get.
     pub labels: Labels,
     /// Time of creation.
     pub created_at: Timestamp,
@@ -81,21 +81,21 @@ pub struct EnrolmentToken {
     pub expires_at: Timestamp,
     /// Time of revocation.
     pub revoked_at: Option<Timestamp>,
-    /// The user that created it, directly or through an API key; `None` for tokens older than this
-    /// record.
+    /// User that created the token, directly or through an API key; `None` for tokens from before
+    /// creators were recorded.
     pub made_by: Option<Maker>,
 }
 
-/// Choices of the creator of an enrolment token.
+/// Request to create an enrolment token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEnrolmentToken {
-    /// Name for its purpose.
+    /// Name that says what the token is for.
     pub name: String,
-    /// Maximum number of nodes that it admits, 1 to 100 000; absent: 1.
+    /// Maximum number of nodes, 1 to 100 000; `None` for 1.
     pub max_uses: Option<i64>,
-    /// Labels that it grants to its nodes.
+    /// Labels that its nodes get.
     pub labels: BTreeMap<String, String>,
-    /// Expiry, at most a year from now; absent: in 24 hours.
+    /// Time of expiry, at most a year from now; `None` for 24 hours from now.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -146,7 +146,8 @@ impl EnrolmentToken {
         })
     }
 
-    /// The state at `now`. A token is also revoked once its creator may no longer admit nodes.
+    /// State of the token at `now`. A token whose creator may no longer register nodes counts as
+    /// revoked.
     pub fn state(&self, now: Timestamp) -> EnrolmentTokenState {
         if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Operator) {
             Revoked
@@ -199,7 +200,7 @@ impl EnrolmentToken {
         })
     }
 
-    /// The actor authenticated by the token.
+    /// The actor that the token authenticates.
     ///
     /// # Errors
     ///

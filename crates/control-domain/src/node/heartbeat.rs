@@ -1,4 +1,4 @@
-//! Bounds of heartbeats and events from nodes.
+//! Limits on the contents of heartbeats and events.
 
 pub(crate) mod received;
 
@@ -17,16 +17,16 @@ const MAX_REASONS: usize = 100;
 const MAX_STATUSES: usize = 100;
 const MAX_SIZE_CLASS: u8 = 31;
 const NAME_BYTES: usize = 256;
-/// More requests than a node serves in a year at ten million a second.
+/// Maximum plausible count: more requests than a node serves in a year at ten million a second.
 const MAX_COUNT: u64 = 1_000_000_000_000_000;
 const MAX_EVENTS: usize = 100;
 const KIND_BYTES: usize = 64;
 
-/// Checks that a heartbeat is within its bounds.
+/// Checks that a heartbeat is within its limits.
 ///
 /// # Errors
 ///
-/// [`Refusal::Invalid`] for the first field that is not.
+/// [`Refusal::Invalid`] for the first field beyond its limit.
 pub fn check_heartbeat(request: &HeartbeatRequest) -> Result<(), Refusal> {
     let HeartbeatRequest {
         health,
@@ -48,11 +48,11 @@ pub fn check_heartbeat(request: &HeartbeatRequest) -> Result<(), Refusal> {
     traffic.as_ref().map_or(Ok(()), check_traffic)
 }
 
-/// Checks that events are within their bounds.
+/// Checks that a batch of events is within its limits.
 ///
 /// # Errors
 ///
-/// [`Refusal::Invalid`] for no events or more than 100, or a malformed event.
+/// [`Refusal::Invalid`] for an empty batch, for more than 100 events, or for a malformed event.
 pub fn check_events(request: &EventsRequest) -> Result<(), Refusal> {
     let EventsRequest { events } = request;
     if !(1..=MAX_EVENTS).contains(&events.len()) {
@@ -186,7 +186,8 @@ fn is_line(text: &str, max_chars: usize) -> bool {
     is_text(text, max_chars) && !text.chars().any(char::is_control)
 }
 
-/// PostgreSQL keeps no NUL in a text.
+/// Returns true for a text within the limit and without NUL characters, which PostgreSQL cannot
+/// store.
 fn is_text(text: &str, max_chars: usize) -> bool {
     text.chars().count() <= max_chars && !text.contains('\0')
 }

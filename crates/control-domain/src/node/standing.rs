@@ -26,7 +26,7 @@ named! {
 }
 
 impl Node {
-    /// Standing of the node; `has_drift` is true while a drift of it is open.
+    /// Standing of the node; `has_drift` is set while it has an open drift.
     pub fn standing(
         &self,
         has_drift: bool,
@@ -132,7 +132,7 @@ mod tests {
                 false,
                 NodeStanding::AsOrdered,
             ),
-            // Its files were edited.
+            // The files of the bundle were edited on the disk.
             (
                 Some(7),
                 Some(report(1, 7, accepted)),
@@ -145,7 +145,7 @@ mod tests {
                 false,
                 NodeStanding::Moving,
             ),
-            // The refusal was of an order before.
+            // The rejected order is an earlier one.
             (
                 Some(7),
                 Some(report(2, 6, rejected)),

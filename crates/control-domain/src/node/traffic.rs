@@ -1,4 +1,4 @@
-//! Traffic by steps of time, from the counters of heartbeats.
+//! Traffic in steps of time, computed from the counters of heartbeats.
 
 pub(crate) mod source;
 pub(crate) mod step;
@@ -8,22 +8,24 @@ use control_wire::{LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Routes of one step that are counted apart; the rest is counted together, under the empty name.
+/// Maximum number of routes per step with separate counts; the rest is counted under the empty
+/// name.
 const MAX_ROUTES: usize = 50;
-/// Routes of one step in memory before the rarest are counted together: a node may report 500.
+/// Maximum number of routes of a step in memory before the rarest are merged; a node may report
+/// 500.
 const MAX_ROUTES_IN_MEMORY: usize = 1_000;
-/// Numbers of one [`CountedRequests`] in a row of numbers.
+/// Length of a [`CountedRequests`] as an array of numbers.
 pub const REQUEST_COUNTS: usize = LATENCY_BOUNDS_MS.len() + 3;
 
-/// Requests by outcome and duration. Counts can be added up.
+/// Request counts by outcome and duration, which can be added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "[u64; REQUEST_COUNTS]", into = "[u64; REQUEST_COUNTS]")]
 pub struct CountedRequests {
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub requests: u64,
     /// Responses with a status of 500 or more.
     pub errors: u64,
-    /// By duration, in the buckets of [`LATENCY_BOUNDS_MS`].
+    /// Requests by duration, in the buckets of [`LATENCY_BOUNDS_MS`].
     pub latency: [u64; LATENCY_BOUNDS_MS.len() + 1],
 }
 
@@ -31,16 +33,16 @@ pub struct CountedRequests {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RouteCounts {
-    /// By the name of the route; the empty name has all routes that are not counted apart.
+    /// By name of the route; the empty name stands for all routes without separate counts.
     pub routes: BTreeMap<String, CountedRequests>,
 }
 
-/// Requests of a project in one step of time.
+/// Requests of a project in one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepTraffic {
-    /// By route, of all nodes.
+    /// By route, summed over nodes.
     pub routes: RouteCounts,
-    /// By node, of all routes.
+    /// By node, summed over routes.
     pub nodes: BTreeMap<NodeId, CountedRequests>,
 }
 
@@ -106,7 +108,8 @@ impl CountedRequests {
         }
     }
 
-    /// Counts since `before`; all of them if one is lower than before: the counters began again.
+    /// Difference to earlier counts `before`. If a count has decreased, the counters were reset,
+    /// and all of it is new.
     fn since(self, before: Self) -> Self {
         let (own, earlier) = (
             <[u64; REQUEST_COUNTS]>::from(self),
@@ -141,7 +144,8 @@ impl CountedRequests {
 }
 
 impl RouteCounts {
-    /// Requests since the counters `before`, without idle routes. A route that is new counts whole.
+    /// Differences to earlier counters `before`, without idle routes. A new route counts
+    /// completely.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let counted = self.routes.iter().filter_map(|(name, now)| {
@@ -168,7 +172,7 @@ impl RouteCounts {
         }
     }
 
-    /// All routes together.
+    /// Sum over all routes.
     pub fn total(&self) -> CountedRequests {
         let mut total = CountedRequests::default();
         for counted in self.routes.values() {
@@ -177,7 +181,8 @@ impl RouteCounts {
         total
     }
 
-    /// Counts the routes with the fewest requests together, so that at most 50 are counted apart.
+    /// Merges the routes with the fewest requests under the empty name, so that at most 50 have
+    /// separate counts.
     pub fn bound(&mut self) {
         let mut rest = self.routes.remove("").unwrap_or_default();
         let mut by_requests: Vec<(u64, String)> = self

@@ -13,14 +13,14 @@ pub struct Membership {
     pub org: OrgId,
     /// User that is a member.
     pub user: UserId,
-    /// The user's role there.
+    /// Role of the user in the organization.
     pub role: Role,
-    /// Time of joining.
+    /// Time when the user became a member.
     pub created_at: Timestamp,
 }
 
 impl Membership {
-    /// The member with another role, given whether the organization has another administrator.
+    /// Changes the role; `other_admin` says whether the organization has another administrator.
     ///
     /// # Errors
     ///
@@ -38,7 +38,8 @@ impl Membership {
         Ok(Self { role, ..self })
     }
 
-    /// Checks that the member may be removed, given whether there is another administrator.
+    /// Checks that the member may be removed; `other_admin` says whether there is another
+    /// administrator.
     ///
     /// # Errors
     ///
@@ -48,8 +49,8 @@ impl Membership {
         self.leave_admin(other_admin)
     }
 
-    /// The member with the role granted by its groups at the identity provider; `other_admin` is
-    /// true if the organization has another administrator.
+    /// Sets the role that the user's groups map to; `other_admin` says whether the organization has
+    /// another administrator.
     ///
     /// # Errors
     ///

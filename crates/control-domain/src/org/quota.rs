@@ -1,4 +1,4 @@
-//! Quotas: the most that one organization may have.
+//! Quotas: limits on the number of an organization's objects.
 
 use crate::access::refusal::Refusal;
 use crate::named::named;
@@ -21,20 +21,20 @@ named! {
     }
 }
 
-/// The quotas of each organization. Replicas have the same.
+/// Quotas of each organization; must be equal on all replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quotas {
-    /// Projects.
+    /// Number of projects.
     pub projects: u64,
-    /// Nodes in all projects.
+    /// Number of nodes in all projects.
     pub nodes: u64,
-    /// API keys that are not deleted.
+    /// Number of API keys that are not deleted.
     pub api_keys: u64,
-    /// Bundles that are not deleted, rejected ones too.
+    /// Number of bundles that are not deleted, including rejected ones.
     pub bundles: u64,
-    /// Bytes of the archives of all bundles.
+    /// Total size of the bundles' archives.
     pub archive_bytes: u64,
-    /// Webhooks of all projects.
+    /// Number of webhooks in all projects.
     pub webhooks: u64,
 }
 
@@ -52,11 +52,11 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// Checks that an organization that has `current` may have `added` more.
+    /// Checks that an organization with `current` objects may have `added` more.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Quota`] if the sum is above the limit of this kind.
+    /// [`Refusal::Quota`] if the sum exceeds the limit of this kind.
     pub fn check(&self, kind: QuotaKind, current: u64, added: u64) -> Result<(), Refusal> {
         let Self {
             projects,

@@ -1,23 +1,23 @@
-//! Retention: for how long values that have ended are kept.
+//! Retention: how long ended values are kept.
 
 use jiff::{SignedDuration, Timestamp};
 
 const DAY_HOURS: i64 = 24;
 
-/// Retention in days after the end of a value; 0 is unlimited. Equal on all replicas.
+/// Retention in days after the end of a value; 0 keeps it for ever. Must be equal on all replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// Rollouts, after their end.
     pub rollouts: u32,
-    /// Unused bundles, counted from their creation.
+    /// Unused bundles, after their creation.
     pub bundles: u32,
-    /// Drift events, after they were resolved.
+    /// Drifts, after they were resolved.
     pub drift: u32,
     /// Enrolment tokens and API keys, after they expired or were revoked.
     pub tokens: u32,
-    /// Entries of the audit log; archives of them are never deleted.
+    /// Entries of the audit log in the database; their archives are never deleted.
     pub audit: u32,
-    /// Traffic by steps of six hours, after it was counted; shorter steps are kept for nine days at most.
+    /// Traffic in steps of six hours; shorter steps are kept for at most nine days.
     pub traffic: u32,
 }
 
@@ -29,7 +29,7 @@ impl Default for Retention {
             drift: 90,
             tokens: 90,
             audit: 400,
-            // A week, the week before it, and a margin.
+            // A week, the week before, and a margin.
             traffic: 15,
         }
     }

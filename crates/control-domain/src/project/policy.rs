@@ -1,4 +1,4 @@
-//! A project's policy: approval by a second person, and freezes.
+//! A project's policy: approval by a second person, refusal of warnings, freezes.
 
 mod freeze;
 
@@ -23,43 +23,43 @@ named! {
     }
 }
 
-/// The rules for all rollouts and assignments of a project.
+/// Rules for all rollouts and assignments of a project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyRules {
     /// Condition for approval by a second person.
     pub approve: ApprovalRule,
-    /// True if bundles with warnings of the check are refused.
+    /// Refuses bundles with warnings.
     pub refuse_warnings: bool,
-    /// Times of the week without changes.
+    /// Weekly times without changes.
     pub freezes: Freezes,
 }
 
-/// The active rules, and requested weaker rules.
+/// Rules in force, and a request for weaker ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectPolicy {
-    /// Rules that apply to rollouts now.
+    /// Rules in force.
     pub rules: PolicyRules,
-    /// Weaker rules that wait for a second administrator.
+    /// Requested weaker rules that wait for a second administrator.
     pub weaker: Option<WeakerRules>,
 }
 
 /// Weaker rules requested by one administrator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WeakerRules {
-    /// The rules, active when another administrator requests the same.
+    /// Requested rules; they apply once another administrator requests the same.
     pub rules: PolicyRules,
-    /// Administrator that requested them; another one must request the same.
+    /// Administrator that requested them.
     pub asked_by: UserId,
 }
 
-/// Changes of rules; absent ones are kept.
+/// Requested changes of the rules; `None` keeps the current value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyChange {
     /// Condition for approval by a second person.
     pub approve: Option<ApprovalRule>,
-    /// True if bundles with warnings are refused.
+    /// Refuses bundles with warnings.
     pub refuse_warnings: Option<bool>,
-    /// Times of the week without changes.
+    /// Weekly times without changes.
     pub freezes: Option<Freezes>,
 }
 
@@ -74,7 +74,8 @@ impl Default for PolicyRules {
 }
 
 impl PolicyRules {
-    /// Checks that nodes may be ordered a bundle with `warnings` warnings now. `None`: they were not counted.
+    /// Checks that nodes may now be ordered to run a bundle with `warnings` warnings; `None` if
+    /// they were not counted.
     ///
     /// # Errors
     ///
@@ -92,7 +93,7 @@ impl PolicyRules {
         }
     }
 
-    /// The rules after a change.
+    /// The rules with a change applied.
     fn changed(&self, change: PolicyChange) -> Self {
         let PolicyChange {
             approve,
@@ -106,7 +107,7 @@ impl PolicyRules {
         }
     }
 
-    /// Returns true if everything refused by `other` is refused here.
+    /// Returns true if these rules refuse everything that `other` refuses.
     fn is_as_strict_as(&self, other: &Self) -> bool {
         let approve = other.approve <= self.approve;
         let warnings = self.refuse_warnings || !other.refuse_warnings;
@@ -115,8 +116,8 @@ impl PolicyRules {
 }
 
 impl ProjectPolicy {
-    /// The policy after `person` requested other rules. Stricter ones are active at once. Weaker
-    /// ones need two persons while rollouts need two, or one person could lift the rules for a
+    /// Applies a request for other rules by `person`. Stricter rules apply at once. While rollouts
+    /// need two persons, so do weaker rules: otherwise one person could lift the rules for a
     /// moment.
     pub(crate) fn ask(self, change: PolicyChange, person: UserId) -> Self {
         let rules = self.rules.changed(change);
@@ -169,7 +170,7 @@ mod tests {
         assert_eq!(asked.rules.approve, ApprovalRule::All);
         let again = asked.clone().ask(approve(ApprovalRule::None), ann);
         assert_eq!(again, asked);
-        // Another weaker rule is another wish.
+        // A different weaker rule is a new request.
         let other = asked.clone().ask(approve(ApprovalRule::Risky), bob);
         assert_eq!(other.rules.approve, ApprovalRule::All);
         let lifted = asked.clone().ask(approve(ApprovalRule::None), bob);

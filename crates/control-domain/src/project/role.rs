@@ -1,4 +1,4 @@
-//! A member's role in one project: a person may be an operator of one project and a reader of the rest.
+//! A member's role in one project, for example operator of one project and reader of the rest.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -6,27 +6,27 @@ use crate::access::{Access, Role, Tenant};
 use control_wire::{OrgId, ProjectId, UserId};
 use jiff::Timestamp;
 
-/// A member's role in one project; the higher one of it and of the organization's counts.
+/// A member's role in one project; the higher one of this role and the organization's applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProjectRole {
     /// The project's organization.
     pub org: OrgId,
     /// Project in which the role applies.
     pub project: ProjectId,
-    /// Member of the organization with the role.
+    /// Member of the organization that has the role.
     pub user: UserId,
-    /// Operator or administrator: every member reads.
+    /// Operator or administrator; every member may read anyway.
     pub role: Role,
     /// Time of granting.
     pub created_at: Timestamp,
 }
 
 impl ProjectRole {
-    /// Grants a role; for administrators of the project or the organization.
+    /// Grants a role; only administrators of the project or the organization may.
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission, or for the role that every member has.
+    /// [`Refusal`] without the permission, or for the role reader, which every member has.
     pub fn give(
         actor: &Actor,
         tenant: Tenant,

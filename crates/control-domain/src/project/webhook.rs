@@ -11,7 +11,7 @@ use crate::text::Name;
 use control_wire::{SecretId, WebhookDeliveryId, WebhookId};
 use jiff::{SignedDuration, Timestamp};
 
-/// Waits after the first and each further failed attempt; the delivery fails after the last one.
+/// Waits after each failed attempt; the delivery fails after the last one.
 const BACKOFF: [SignedDuration; 8] = [
     SignedDuration::from_secs(10),
     SignedDuration::from_mins(1),
@@ -22,7 +22,7 @@ const BACKOFF: [SignedDuration; 8] = [
     SignedDuration::from_hours(2),
     SignedDuration::from_hours(4),
 ];
-/// Time limit of an attempt; after it, a crashed replica is assumed.
+/// Time after which an attempt without a result is repeated: its replica has probably crashed.
 const CLAIM: SignedDuration = SignedDuration::from_mins(1);
 
 named! {
@@ -62,68 +62,68 @@ named! {
 pub struct Webhook {
     /// UUID of version 7.
     pub id: WebhookId,
-    /// Project whose events are delivered.
+    /// Project with the events to deliver.
     pub tenant: Tenant,
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: Name,
-    /// Address for `POST` requests: `https`, unless the installation allows private addresses.
+    /// URL for `POST` requests: `https`, unless the installation permits private addresses.
     pub url: String,
-    /// Events that it receives, in order, at least one.
+    /// Subscribed events, in order; at least one.
     pub events: Vec<WebhookEvent>,
-    /// True if events are queued for it.
+    /// Whether events are queued for it.
     pub enabled: bool,
-    /// The key of its signatures.
+    /// Sealed key of the signatures.
     pub secret: SecretId,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// Settings of a webhook that an administrator chooses.
+/// Settings of a webhook, as an administrator submits them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookSettings {
-    /// Its name, unique in the project.
+    /// Name, unique in the project.
     pub name: String,
-    /// Address for `POST` requests.
+    /// URL for `POST` requests.
     pub url: String,
-    /// Events that it receives; duplicates count once.
+    /// Subscribed events; duplicates are ignored.
     pub events: Vec<WebhookEvent>,
-    /// True if events are queued for it.
+    /// Whether events are queued for it.
     pub enabled: bool,
 }
 
-/// A webhook to create.
+/// Input for a new webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewWebhook {
     /// Its identifier.
     pub id: WebhookId,
-    /// The key of its signatures.
+    /// Sealed key of the signatures.
     pub secret: SecretId,
     /// Settings that the administrator chose.
     pub settings: WebhookSettings,
 }
 
-/// One event for one receiver.
+/// An event queued for one webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookDelivery {
-    /// Its identifier, the same in all attempts.
+    /// Identifier, the same in all attempts.
     pub id: WebhookDeliveryId,
     /// Webhook that receives the event.
     pub webhook: WebhookId,
     /// Name of the event; `webhook.test` for a requested test.
     pub event: String,
-    /// The body, as JSON.
+    /// Request body, as JSON.
     pub payload: String,
-    /// State of the attempts.
+    /// State of the delivery.
     pub state: WebhookDeliveryState,
-    /// Attempts that were begun.
+    /// Number of started attempts.
     pub attempts: i64,
-    /// The next attempt, while it is pending.
+    /// Time of the next attempt, while the delivery is pending.
     pub next_at: Timestamp,
-    /// Status of the last answer.
+    /// Status of the last response; `None` without one.
     pub last_status: Option<u16>,
-    /// Reason for the failure of the last attempt.
+    /// Reason why the last attempt failed.
     pub last_error: Option<String>,
-    /// Time of queueing.
+    /// Time when the event was queued.
     pub created_at: Timestamp,
     /// Time of delivery or of the final failure.
     pub ended_at: Option<Timestamp>,
@@ -139,7 +139,7 @@ pub struct WebhookAttempt {
 }
 
 impl WebhookEvent {
-    /// The event of an action in the audit log.
+    /// The event that an action of the audit log causes; `None` for most actions.
     pub fn from_action(action: &str) -> Option<Self> {
         if action == "drift.opened" {
             return Some(Self::DriftOpened);
@@ -230,13 +230,13 @@ impl Webhook {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] without the permission.
+    /// Replaces the secret.
     pub fn with_secret(self, actor: &Actor, secret: SecretId) -> Result<Self, Refusal> {
         actor.require(Access::CONTROL, self.tenant)?;
         Ok(Self { secret, ..self })
     }
 
-    /// Checks that the webhook may be deleted, or a test event be sent to it.
+    /// Checks the permission to delete the webhook or to send a test event.
     ///
     /// # Errors
     ///
@@ -247,7 +247,7 @@ impl Webhook {
 }
 
 impl WebhookDelivery {
-    /// A delivery due at once.
+    /// A new delivery, due at once.
     pub fn new(
         id: WebhookDeliveryId,
         webhook: WebhookId,
@@ -270,7 +270,7 @@ impl WebhookDelivery {
         }
     }
 
-    /// The delivery with an attempt begun. If its end is never noted, the next attempt is due a minute later.
+    /// Starts an attempt. If its result is never recorded, the next attempt is due a minute later.
     #[must_use]
     pub fn begin(self, now: Timestamp) -> Self {
         Self {
@@ -280,7 +280,7 @@ impl WebhookDelivery {
         }
     }
 
-    /// The delivery after an attempt.
+    /// Records the result of an attempt.
     #[must_use]
     pub fn end(self, attempt: WebhookAttempt, now: Timestamp) -> Self {
         let WebhookAttempt { status, error } = attempt;

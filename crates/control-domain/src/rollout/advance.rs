@@ -1,4 +1,4 @@
-//! The next step of a rollout, decided for the scheduler.
+//! Decides on the next step of a rollout, for the scheduler.
 
 use crate::access::Access;
 use crate::access::actor::Actor;
@@ -12,68 +12,68 @@ use crate::rollout::strategy::OnFailure;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt::Write as _;
 
-/// State of an active rollout in the database.
+/// State of an active rollout, as read from the database.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
     /// True if the bundle was revoked.
     pub is_revoked: bool,
-    /// True if the project's policy allows no change at this time.
+    /// True during a freeze of the project's policy.
     pub is_frozen: bool,
-    /// The nodes of the current batch.
+    /// Counts of the current batch's nodes; `None` without a batch.
     pub batch: Option<BatchCounts>,
-    /// A node of that batch that refused the bundle.
+    /// A node of the batch that rejected the bundle.
     pub rejection: Option<Rejection>,
     /// Figures for the gate; `None` if the rollout has no gate, or no node has switched.
     pub compared: Option<Comparison>,
-    /// The answer of the metrics server, if the rollout has a condition and there is a recent answer.
+    /// Latest answer of the metrics server; `None` without a condition, or without a recent answer.
     pub metric: Option<MetricAnswer>,
-    /// The nodes being reverted.
+    /// Progress of a rollback; `None` outside one.
     pub reverting: Option<RevertProgress>,
 }
 
-/// Progress of the nodes of a batch, by their reports.
+/// Progress of a batch, by its nodes' reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchCounts {
-    /// All nodes in existence.
+    /// Number of nodes that still exist.
     pub nodes: i64,
-    /// Nodes without an order.
+    /// Number of nodes without an order.
     pub unordered: i64,
-    /// Online nodes that run the bundle by the newest order.
+    /// Number of online nodes that run the bundle by their newest order.
     pub ready: i64,
-    /// Ready nodes that have reported since [`Rollout::reports_since`].
+    /// Number of ready nodes with a report since [`Rollout::reports_since`].
     pub reported: i64,
-    /// Offline nodes.
+    /// Number of offline nodes.
     pub offline: i64,
 }
 
-/// A node that refused the bundle.
+/// Rejection of the bundle by a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// Name of the node.
     pub node: String,
-    /// First diagnostic of its rejection; `None` if it sent none.
+    /// First diagnostic of the rejection; `None` if there was none.
     pub diagnostic: Option<String>,
 }
 
-/// Progress of the nodes in a rollback.
+/// Progress of a rollback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevertProgress {
-    /// A node that was switched is not ordered back yet.
+    /// A switched node has no order to revert yet.
     Unordered,
-    /// All are ordered back, and an online one has not accepted its order.
+    /// All nodes have orders to revert, and an online node has not accepted its order.
     Waiting,
-    /// Nodes that are not reverted if the revert ends now.
+    /// The rollback can end; counts of nodes that have not reverted.
     Rest(RevertCounts),
 }
 
-/// Number of nodes that have not reverted.
+/// Number of nodes that have not reverted, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RevertCounts {
     /// Online nodes that do not run the ordered bundle.
     pub waiting: i64,
-    /// Offline nodes; they have the order.
+    /// Offline nodes; they revert by their order when they return.
     pub offline: i64,
-    /// Nodes without an earlier bundle.
+    /// Nodes without a bundle to revert to.
     pub without_way: i64,
 }
 
@@ -133,7 +133,7 @@ impl Rollout {
         seen: &Observation,
         now: Timestamp,
     ) -> Option<Result<RolloutChange, Refusal>> {
-        // A batch of deleted nodes alone has no node to judge.
+        // If all nodes of the batch were deleted, there is nothing to judge.
         let verdict = match counts.nodes {
             0 => GateVerdict::Passed,
             _ => self.verdict(seen),
@@ -145,11 +145,11 @@ impl Rollout {
         }
         let is_late = batch.opened_at + seconds(self.strategy.deadline_secs) <= now;
         let missing = counts.nodes - counts.ready;
-        // A batch without any node that runs the bundle proves nothing, whatever its tolerance for
-        // missing nodes.
+        // A batch in which no node runs the bundle proves nothing, whatever number of missing nodes
+        // is tolerated.
         let has_ready = counts.ready > 0 || counts.nodes == 0;
         let is_enough = has_ready && missing <= self.strategy.max_unavailable;
-        // An online node is waited for; an offline one is not, while it may be missed.
+        // Waits for online nodes; offline ones count against `max_unavailable`.
         let is_settled = is_enough && (missing <= counts.offline || is_late);
         if !is_settled {
             let all = counts.nodes;
@@ -167,9 +167,11 @@ impl Rollout {
             return None;
         }
         match verdict {
-            // Further requests decide; at the deadline an insignificant difference stops nothing.
+            // Further requests may decide. At the deadline, an insignificant difference stops
+            // nothing.
             GateVerdict::Passed if !is_late && self.is_suspicious(seen) => None,
-            // Silent nodes report, or are offline and missing after three heartbeat intervals.
+            // A silent node sends a report, or goes offline after three heartbeat intervals and
+            // counts as missing.
             GateVerdict::Passed if self.awaits_reports(counts) => None,
             GateVerdict::Passed => Some(self.pass(now)),
             GateVerdict::Failed(failure) => Some(self.fail(failure.to_string(), now)),
@@ -179,8 +181,8 @@ impl Rollout {
         }
     }
 
-    /// True if too few nodes have reported at the end of the soak: the others may have crashed, and
-    /// are not offline yet.
+    /// Returns true if too few nodes have reported at the end of the soak: the rest may have
+    /// crashed without being offline yet.
     fn awaits_reports(&self, counts: BatchCounts) -> bool {
         let silent = counts.nodes - counts.reported;
         let is_enough = counts.reported > 0 && silent <= self.strategy.max_unavailable;
@@ -212,7 +214,7 @@ impl Rollout {
             && self.next_batch() <= self.batches()
     }
 
-    /// The number of the batch after the last one that was opened.
+    /// Number of the next batch to open.
     fn next_batch(&self) -> i64 {
         self.batch.as_ref().map_or(1, |batch| batch.number + 1)
     }
@@ -272,13 +274,14 @@ impl Rollout {
         }
     }
 
-    /// Returns true if the revert has taken the maximum time of a batch.
+    /// Returns true if the rollback has taken longer than the maximum time of a batch.
     pub fn is_revert_late(&self, now: Timestamp) -> bool {
         let since = self.reverting_since.unwrap_or(now);
         since + seconds(self.strategy.deadline_secs) <= now
     }
 
-    /// Names unreverted nodes in the reason: offline ones have the order, and revert when they return.
+    /// Ends the rollback; the reason names nodes that have not reverted. Offline ones revert by
+    /// their order when they return.
     fn finish_rollback(
         &self,
         counts: RevertCounts,

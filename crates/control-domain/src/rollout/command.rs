@@ -1,4 +1,4 @@
-//! Rollouts, with the commands of operators.
+//! Rollouts and operators' commands on them.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -19,45 +19,45 @@ use uuid::Uuid;
 /// A rollout, without its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollout {
-    /// UUID of version 7, so that rollouts sort by creation.
+    /// UUID of version 7, which sorts by creation.
     pub id: RolloutId,
-    /// Project whose nodes are moved.
+    /// Project of the nodes.
     pub tenant: Tenant,
-    /// The bundle of the rollout.
+    /// Bundle to deploy.
     pub bundle: BundleId,
-    /// Current state; changes by the events of the table of states.
+    /// Current state; changes only by the events in the state table.
     pub state: RolloutState,
-    /// Batches, gate and pauses.
+    /// Batch size, times and gate.
     pub strategy: Strategy,
-    /// A condition on figures from outside, for each batch.
+    /// Condition on an external metric, evaluated for each batch.
     pub condition: Option<MetricCondition>,
-    /// Routes that its gate counts as one; none before the start.
+    /// Renamed routes that the gate counts as one; empty before the start.
     pub route_names: RouteNames,
-    /// The label selector at planning; empty if nodes were named, or all were selected.
+    /// Label selector at planning; empty if nodes were listed by identifier, or all were selected.
     pub labels: BTreeMap<String, String>,
-    /// Its nodes when it was planned.
+    /// Number of nodes when the rollout was planned.
     pub nodes: i64,
-    /// Nodes of one batch.
+    /// Number of nodes per batch.
     pub batch_size: i64,
-    /// The batch that was opened last.
+    /// The batch opened last; `None` before the first.
     pub batch: Option<Batch>,
-    /// Reason for its stop, or a note on its end.
+    /// Reason for a stop, or a note on the end.
     pub reason: Option<String>,
-    /// No batch is opened before this time.
+    /// Earliest time at which a batch may be opened.
     pub not_before: Option<Timestamp>,
-    /// The actor that made it.
+    /// Actor that created the rollout.
     pub created_by: Uuid,
-    /// The actor that requested approval.
+    /// Actor that requested approval.
     pub submitted_by: Option<Uuid>,
-    /// The user that this actor is, or acts for: another one approves.
+    /// User that this actor is or acts for; another user must approve.
     pub submitted_person: Option<UserId>,
     /// Time of creation.
     pub created_at: Timestamp,
-    /// Time of start.
+    /// Time of the start; `None` before.
     pub started_at: Option<Timestamp>,
-    /// Start of the rollback.
+    /// Start of the rollback; `None` without one.
     pub reverting_since: Option<Timestamp>,
-    /// Time of its end.
+    /// Time of the end; `None` before.
     pub ended_at: Option<Timestamp>,
 }
 
@@ -76,33 +76,33 @@ named! {
     }
 }
 
-/// Nodes that are switched together.
+/// A group of nodes that switch together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Counted from 1.
+    /// Number of the batch, from 1.
     pub number: i64,
-    /// Its state.
+    /// State of the batch.
     pub state: BatchState,
-    /// Time of the first orders to its nodes; reset by a resumed rollout.
+    /// Time of the first orders; reset when a paused rollout is resumed.
     pub opened_at: Timestamp,
-    /// Time when its nodes ran the bundle.
+    /// Time when its nodes ran the bundle; `None` before.
     pub switched_at: Option<Timestamp>,
-    /// Time of passing or failing.
+    /// Time when the batch passed or failed; `None` before.
     pub ended_at: Option<Timestamp>,
 }
 
 /// Request for a new rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRollout {
-    /// Signed bundle that the nodes are to run.
+    /// Signed bundle to deploy.
     pub bundle: BundleId,
-    /// Its strategy.
+    /// Batch size, times and gate.
     pub strategy: Strategy,
-    /// A condition on figures from outside, for each batch.
+    /// Condition on an external metric, evaluated for each batch.
     pub condition: Option<MetricCondition>,
-    /// The labels of its nodes.
+    /// Labels that select the nodes.
     pub labels: BTreeMap<String, String>,
-    /// No batch is opened before this time.
+    /// Earliest time at which a batch may be opened.
     pub not_before: Option<Timestamp>,
 }
 
@@ -124,12 +124,12 @@ named! {
     }
 }
 
-/// A step of a rollout, stored in one transaction with the consequences of its event.
+/// A step of a rollout; its event's effects are stored in the same transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutChange {
-    /// The rollout after the command.
+    /// The rollout after the event.
     pub rollout: Rollout,
-    /// Event that changed the state.
+    /// Event that caused the step.
     pub event: RolloutEvent,
 }
 
@@ -149,7 +149,7 @@ impl Rollout {
         })
     }
 
-    /// A new rollout; its nodes are counted by [`Rollout::plan`].
+    /// Creates a rollout; [`Rollout::plan`] adds the number of its nodes.
     ///
     /// # Errors
     ///
@@ -200,11 +200,11 @@ impl Rollout {
         })
     }
 
-    /// The rollout with this number of nodes.
+    /// Sets the number of nodes.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] for no nodes, or too many batches.
+    /// [`Refusal::Invalid`] for no nodes, or for too many batches.
     pub fn plan(self, nodes: i64) -> Result<Self, Refusal> {
         if nodes < 1 {
             return Err(Refusal::invalid("nodes", "match no node of the project"));
@@ -217,7 +217,7 @@ impl Rollout {
         })
     }
 
-    /// Executes an operator's command.
+    /// Applies an operator's command.
     ///
     /// # Errors
     ///
@@ -242,14 +242,14 @@ impl Rollout {
         }
     }
 
-    /// The rollout as the project's policy binds it.
+    /// Adds the approval that the project's policy requires.
     #[must_use]
     pub fn bound_by_policy(mut self, needs_approval: bool) -> Self {
         self.strategy.needs_approval |= needs_approval;
         self
     }
 
-    /// The rollout with the routes that its gate counts as one.
+    /// Sets the renamed routes that the gate counts as one.
     #[must_use]
     pub fn counting_as_one(mut self, route_names: RouteNames) -> Self {
         self.route_names = route_names;
@@ -262,14 +262,14 @@ impl Rollout {
         self.nodes.saturating_add(size - 1) / size
     }
 
-    /// The batch that was opened and has not passed.
+    /// The current batch, unless it has passed.
     pub fn batch_under_way(&self) -> Option<&Batch> {
         let batch = self.batch.as_ref();
         batch.filter(|batch| batch.state != BatchState::Passed)
     }
 
-    /// Nodes of the batch must have reported later than this before it passes: after the switch, and
-    /// within the last `interval` of the soak, that of heartbeats. `None` before the switch.
+    /// Time after which the nodes of the batch must have reported before it passes: after the
+    /// switch, and within the last heartbeat `interval` of the soak. `None` before the switch.
     pub fn reports_since(&self, interval: SignedDuration) -> Option<Timestamp> {
         let switched_at = self.batch.as_ref()?.switched_at?;
         let soaked_at = switched_at + SignedDuration::from_secs(self.strategy.soak_secs);
@@ -284,7 +284,8 @@ impl Rollout {
         Ok(change)
     }
 
-    /// Persons are compared, not actors: a second key, or the session, of one person is the same person.
+    /// Approves the rollout. Compares persons and not actors: a second key or session of the same
+    /// person is not a second person.
     fn approve(&self, actor: &Actor, now: Timestamp) -> Result<RolloutChange, Refusal> {
         let change = self.after(RolloutEvent::Approve, now)?;
         let person = actor.user().ok_or(Refusal::UnknownPerson)?;
@@ -294,7 +295,7 @@ impl Rollout {
             .ok_or(Refusal::OwnApproval)
     }
 
-    /// The interrupted batch restarts.
+    /// Resumes the rollout with its interrupted batch.
     fn resume(&self, now: Timestamp) -> Result<RolloutChange, Refusal> {
         let mut change = self.after(RolloutEvent::Resume, now)?;
         change.rollout.reason = None;
@@ -320,7 +321,7 @@ impl Rollout {
         Ok(change)
     }
 
-    /// Ends the current batch.
+    /// Ends the current batch in the given state.
     pub(super) fn close_batch(&mut self, state: BatchState, now: Timestamp) {
         if let Some(batch) = &mut self.batch
             && batch.state != BatchState::Passed
@@ -330,7 +331,7 @@ impl Rollout {
         }
     }
 
-    /// The rollout in its next state, with the times that follow from it.
+    /// The rollout after `event`, with the times that belong to it.
     pub(super) fn after(
         &self,
         event: RolloutEvent,

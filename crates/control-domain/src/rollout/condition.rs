@@ -1,4 +1,4 @@
-//! A condition of the gate on figures from outside: a `PromQL` query, answered by a Prometheus server.
+//! A gate condition on an external metric: a `PromQL` query to a Prometheus server.
 
 use crate::access::refusal::faults::Faults;
 use crate::rollout::gate::{GateFailure, GateVerdict};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 const MAX_QUERY_CHARS: usize = 2_000;
 
-/// A `PromQL` query and the values that pass.
+/// A `PromQL` query, and the values that pass.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MetricCondition {
-    /// Address of the server, to which `/api/v1/query` is appended.
+    /// URL of the server; `/api/v1/query` is appended.
     pub url: String,
-    /// The query: a number, or a vector of which each sample has to pass.
+    /// Query with a number or a vector as result; each sample of a vector must pass.
     pub query: String,
     /// Minimum value that passes.
     pub min: Option<f64>,
@@ -19,20 +19,20 @@ pub struct MetricCondition {
     pub max: Option<f64>,
 }
 
-/// The answer of the server.
+/// The metrics server's answer to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MetricAnswer {
-    /// The value of each sample.
+    /// Value of each sample.
     Values(Vec<f64>),
-    /// The reason of a missing answer.
+    /// Reason why there is no answer.
     Failed(String),
 }
 
-/// Limits are numbers: `check` refuses NaN, which differs from itself.
+/// Sound because `check` refuses NaN, the only value that differs from itself.
 impl Eq for MetricCondition {}
 
 impl MetricCondition {
-    /// Notes faulty fields, except the address.
+    /// Records invalid fields, except the URL.
     pub(super) fn check(&self, faults: &mut Faults) {
         let Self {
             url,
@@ -58,7 +58,8 @@ impl MetricCondition {
         faults.check(is_finite && is_range, "prometheus.max", reason);
     }
 
-    /// Judges the values. No answer and no sample mean no data, which does not pass.
+    /// Judges the values. Without an answer or a sample, there is no data, and the batch does not
+    /// pass.
     pub fn judge(&self, answer: Option<&MetricAnswer>) -> GateVerdict {
         let values = match answer {
             None => {
@@ -90,7 +91,7 @@ impl MetricCondition {
         }
     }
 
-    /// The values that pass, as the end of a sentence.
+    /// The range of values that pass, as the end of a sentence.
     pub fn limits(&self) -> String {
         match (self.min, self.max) {
             (Some(min), Some(max)) => format!("{min} to {max} pass"),
@@ -102,7 +103,7 @@ impl MetricCondition {
 }
 
 impl GateVerdict {
-    /// Both verdicts together: a failure counts before missing data, and the first one before the second.
+    /// Combines two verdicts: failure outranks missing data; of two equal kinds, the first is kept.
     pub(super) fn and(self, other: Self) -> Self {
         match (self, other) {
             (failed @ Self::Failed(_), _) | (_, failed @ Self::Failed(_)) => failed,

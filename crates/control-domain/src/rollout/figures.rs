@@ -1,4 +1,4 @@
-//! Reports of nodes, added up for the gate.
+//! Sums of nodes' reports, for the gate.
 
 use crate::rollout::route_names::RouteNames;
 use crate::rollout::served::{Served, percentile_ms};
@@ -7,86 +7,86 @@ use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, NodeId, RouteTraffic, T
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
-/// Requests that no node serves in a second: a report above it is implausible.
+/// Maximum plausible request rate of a node; a report above it is ignored.
 const MAX_REQUESTS_PER_SEC: u64 = 10_000_000;
-/// Reports that are kept whole for the comparison of routes; later nodes count for all requests together, and by
-/// themselves.
+/// Maximum number of reports kept whole for comparing routes. Later nodes count only in the totals
+/// and in the comparison of single nodes.
 const MAX_REPORTS: usize = 100;
 
-/// The two sides of a gate.
+/// The two sides that a gate compares.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
-    /// The nodes of the batch since they switched.
+    /// Nodes of the batch, since they switched.
     pub batch: Figures,
-    /// Nodes that were not moved yet, since the batch was opened; or the batch itself before.
+    /// Nodes that have not switched, since the batch was opened; or the batch's own nodes before.
     pub rest: Figures,
 }
 
-/// Reports of several nodes: of a batch, or of the nodes that it is compared with.
+/// Reports of several nodes: of the batch, or of the nodes that it is compared with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Number of compared nodes.
     pub nodes: i64,
-    /// Nodes without plausible counters, or without a report since the batch switched.
+    /// Number of nodes without plausible counters, or without a report since the batch switched.
     pub silent: i64,
-    /// The nodes of a batch one by one; empty for the nodes that it is compared with.
+    /// Figures of each node of the batch; empty for the other side.
     pub each: Vec<NodeFigures>,
-    /// Maximum number of requests that a node can have served; `None`: no bound.
+    /// Maximum plausible number of requests of a node; `None` without a bound.
     max_requests: Option<u64>,
-    /// In percent of one core.
+    /// CPU use of each node, in percent of one core.
     cpus: Vec<f64>,
     all: NodeCounts,
-    /// Counters of up to 100 nodes.
+    /// Counters of at most 100 nodes.
     pub(crate) reports: Vec<Traffic>,
-    /// Their counters under the previous bundle; of a batch only.
+    /// Counters of the batch's nodes under the previous bundle; empty for the other side.
     pub(crate) reports_before: Vec<Traffic>,
-    /// True if all of it was counted before the batch was opened.
+    /// Set if all counters are from before the batch was opened.
     pub(crate) is_earlier: bool,
 }
 
-/// Report of one node of a batch, in few numbers.
+/// Summary of a report of one node in the batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeFigures {
     /// Identifier of the node.
     pub node: NodeId,
-    /// Requests that it served since it switched.
+    /// Requests since the node switched.
     pub served: Served,
-    /// The median of latency in milliseconds; `None` without requests.
+    /// Median latency in milliseconds; `None` without requests.
     pub median_ms: Option<i64>,
-    /// Its CPU; 100 is one core.
+    /// CPU use in percent of one core.
     pub cpu_percent: f64,
-    /// Figures before the batch was opened.
+    /// Figures from before the batch was opened.
     pub before: Option<NodeBefore>,
 }
 
 /// Figures of a node before its batch was opened.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct NodeBefore {
-    /// Requests that it served under the bundle before.
+    /// Requests under the previous bundle.
     pub requests: u64,
-    /// Its CPU; 100 is one core.
+    /// CPU use in percent of one core.
     pub cpu_percent: f64,
 }
 
-/// The newest word of a node of the batch, and the sample from before.
+/// Newest report of a node in the batch, and its sample from before the switch.
 #[derive(Clone, Debug)]
 pub struct BatchNode {
-    /// The node.
+    /// Identifier of the node.
     pub node: NodeId,
-    /// Its CPU; 100 is one core.
+    /// CPU use in percent of one core.
     pub cpu_percent: f64,
-    /// Its counters since its active bundle was activated.
+    /// Counters since the active bundle was activated.
     pub traffic: Option<Traffic>,
-    /// CPU and counters when the batch was opened.
+    /// CPU use and counters when the batch was opened.
     pub sample: Option<(f64, Option<Traffic>)>,
-    /// True if it ran the same bundle then.
+    /// True if the sample was taken under the same bundle.
     pub same_bundle: bool,
-    /// True if it has reported since the batch switched.
+    /// True if the node has reported since the batch switched.
     pub has_reported: bool,
 }
 
 impl Comparison {
-    /// Merges the routes of each group into one.
+    /// Merges the routes of each group of renamed routes.
     #[must_use]
     pub fn joining(mut self, names: &RouteNames) -> Self {
         if names.is_empty() {
@@ -104,7 +104,7 @@ impl Comparison {
 }
 
 impl Figures {
-    /// Figures without nodes; the counters cover `elapsed` at most.
+    /// Empty figures for counters that cover at most `elapsed`.
     pub fn covering(elapsed: SignedDuration) -> Self {
         let secs = u64::try_from(elapsed.as_secs()).unwrap_or_default();
         Self {
@@ -113,15 +113,15 @@ impl Figures {
         }
     }
 
-    /// Adds a node's traffic since `before`, if both were counted in one run.
+    /// Adds a node's traffic since `before`, unless the counters were reset in between.
     pub fn add(&mut self, cpu_percent: f64, now: Option<Traffic>, before: Option<&Traffic>) {
         let served = self.served(now, before);
         self.add_served(cpu_percent, served);
     }
 
-    /// Adds a node's complete counters under an earlier bundle, of any duration. Compared with
-    /// serving nodes, one with fewer than `min_requests` is excluded: no node weighs more than the
-    /// median, and a bundle activated just before would leave too little data for the whole
+    /// Adds a node's counters under an earlier bundle, whatever time they cover. Excludes a node
+    /// with fewer than `min_requests` from the comparison with serving nodes: no node may outweigh
+    /// the median, and a recently activated bundle would leave too little data for the whole
     /// rollout.
     pub fn add_earlier(&mut self, cpu_percent: f64, counted: Option<Traffic>, min_requests: i64) {
         let requests = counted
@@ -171,22 +171,23 @@ impl Figures {
         self.add_served(cpu_percent, served);
     }
 
-    /// All requests together.
+    /// Weighed figures of all requests together.
     pub fn weigh(&self, trim: Trim) -> WeighedFigures {
         self.all.weigh(trim)
     }
 
-    /// Nodes that served requests.
+    /// Number of nodes that served requests.
     pub fn serving(&self) -> usize {
         self.all.len()
     }
 
-    /// CPU of a node; 100 is one core. `None` without nodes.
+    /// Trimmed mean of CPU use, in percent of one core; `None` without nodes.
     pub fn mean_cpu_percent(&self, trim: Trim) -> Option<f64> {
         mean(self.cpus.clone(), trim)
     }
 
-    /// The mean requests of a node before its batch was opened, where no node has more weight than the median.
+    /// Mean number of requests per node before the batch was opened; no node weighs more than the
+    /// median.
     pub(crate) fn mean_requests_before(&self) -> u64 {
         let before = |node: &NodeFigures| node.before.map_or(0, |before| before.requests);
         let cap = weight_cap(self.each.iter().map(before));
@@ -195,7 +196,7 @@ impl Figures {
         capped.fold(0, u64::saturating_add) / nodes.max(1)
     }
 
-    /// Counters since `before`; `None` without counters, or if they are implausibly high.
+    /// Counters since `before`; `None` if there are none, or they are implausibly high.
     fn served(&self, now: Option<Traffic>, before: Option<&Traffic>) -> Option<Traffic> {
         let mut served = now?;
         if let Some(before) = before {
@@ -224,7 +225,7 @@ fn keep_report(reports: &mut Vec<Traffic>, served: Traffic) {
     }
 }
 
-/// Requests, errors and latency of all routes of a node.
+/// Sum over all routes of a node.
 pub(crate) fn total(traffic: &Traffic) -> RouteTraffic {
     let mut total = RouteTraffic::default();
     for route in traffic.routes.values() {
@@ -233,7 +234,8 @@ pub(crate) fn total(traffic: &Traffic) -> RouteTraffic {
     total
 }
 
-/// Subtracts the counters of `before`, unless one of them decreased or is gone: then counting restarted in between.
+/// Subtracts earlier counters, unless one of them has decreased or disappeared, which means that
+/// counting restarted.
 fn subtract(now: &mut Traffic, before: &Traffic) {
     if each_counter(now, before, &mut |now, before| before <= *now) {
         each_counter(now, before, &mut |now, before| {
@@ -243,8 +245,8 @@ fn subtract(now: &mut Traffic, before: &Traffic) {
     }
 }
 
-/// Calls `visit` with each counter of `before` and the same one of `now`, while it returns true. Returns false as
-/// well if `now` has no such counter.
+/// Calls `visit` with each earlier counter and its current value, while it returns true. Returns
+/// false also if a counter has disappeared.
 fn each_counter(
     now: &mut Traffic,
     before: &Traffic,
@@ -344,7 +346,7 @@ fn each_count<K: Ord>(
     })
 }
 
-/// Nodes may report any value, so sums saturate.
+/// Nodes may report any value, so the sums saturate.
 fn add_route(sum: &mut RouteTraffic, route: &RouteTraffic) {
     sum.requests = sum.requests.saturating_add(route.requests);
     sum.errors = sum.errors.saturating_add(route.errors);

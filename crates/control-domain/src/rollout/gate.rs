@@ -1,4 +1,5 @@
-//! The gate after each batch: a comparison of the switched nodes with the rest. Without data it does not pass.
+//! The gate after each batch: compares switched nodes with the rest. A batch without data does not
+//! pass.
 
 mod answers;
 mod latency;
@@ -21,7 +22,7 @@ use sides::ComparedReports;
 use std::fmt::Write as _;
 pub use verdict::{GateFailure, GateVerdict};
 
-/// Routes without a verdict that a sentence names.
+/// Maximum number of routes without a verdict that a sentence names.
 const MAX_NAMED_ROUTES: usize = 5;
 
 impl Gate {
@@ -53,8 +54,8 @@ impl Gate {
         }
     }
 
-    /// A large difference with half of the evidence that a verdict needs, so that more requests
-    /// decide. Only for a batch that has passed.
+    /// A large difference with half of the evidence that a verdict needs: the gate waits for more
+    /// requests. Call it only for a batch that would pass.
     pub fn suspicion(&self, compared: &Comparison) -> Option<GateFailure> {
         let (compared, _) = without_scan(compared, self.min_requests);
         self.suspicion_of_served(&compared)
@@ -121,7 +122,7 @@ impl Gate {
     fn cpu(&self, compared: &Comparison) -> Option<GateFailure> {
         let own = compared.batch.mean_cpu_percent(Trim::Lowest)?;
         let others = compared.rest.mean_cpu_percent(Trim::BothEnds)?;
-        // The bound is of at most 100 000 where it is compared.
+        // Limited to 100 000, so the conversion succeeds.
         let most = i32::try_from(self.max_cpu_increase_percent).unwrap_or(i32::MAX);
         let limit = others + f64::from(most);
         (limit < own).then(|| {

@@ -1,23 +1,24 @@
-//! Routes of two bundles that are counted as one, because requests of the one are answered by the other.
+//! Routes of two bundles that are counted as one, because a bundle renames, splits or joins them.
 
 use control_wire::{RouteTraffic, Traffic};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names that a label shows; further ones are counted.
+/// Maximum number of names in a label; further ones are counted.
 const MAX_NAMED: usize = 3;
 
-/// Names of routes that a bundle renames, splits or joins: the requests keep their service and settings. The gate
-/// compares the routes of a group as one, on all nodes, under a label such as `bureau + office`.
+/// Groups of routes that a bundle renames, splits or joins, while service and settings of their
+/// requests stay the same. The gate compares each group as one route on all nodes, under a label
+/// such as `bureau + office`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RouteNames {
-    /// The label of the group of each route that is in one.
+    /// Label of the group, by route.
     labels: BTreeMap<String, String>,
 }
 
 impl RouteNames {
-    /// The groups that follow from pairs of a route before and one after. A bundle has few of them.
+    /// Derives groups from pairs of an earlier and a later route that answer the same requests.
     pub fn new(pairs: &BTreeSet<(String, String)>) -> Self {
         let mut groups: Vec<BTreeSet<&str>> = Vec::new();
         for (before, after) in pairs {
@@ -41,7 +42,7 @@ impl RouteNames {
         }
     }
 
-    /// Adds up the counters of the routes of each group, under the label of the group.
+    /// Merges the counters of each group's routes under the group's label.
     pub(crate) fn join(&self, traffic: &mut Traffic) {
         for (name, label) in &self.labels {
             if let Some(route) = traffic.routes.remove(name) {
@@ -66,7 +67,8 @@ fn label(group: &BTreeSet<&str>) -> String {
     format!("{named} and {more} more")
 }
 
-/// Nodes may report any value, so sums saturate. A figure that one of the routes does not count is that of the other routes.
+/// Nodes may report any value, so the sums saturate. A figure that only one of the routes counts is
+/// kept.
 fn add(sum: &mut RouteTraffic, route: RouteTraffic) {
     let RouteTraffic {
         requests,

@@ -2,7 +2,7 @@
 
 use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic};
 
-/// Requests of one node.
+/// Answered requests and errors of one node or route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
     /// Requests that were answered.
@@ -20,12 +20,12 @@ impl From<&RouteTraffic> for Served {
     }
 }
 
-/// 5xx in thousandths of all requests. Nodes may report any value, so it is at most 1 000.
+/// 5xx in thousandths of all requests, clamped to 1 000 because nodes may report any value.
 pub(crate) fn error_permille(served: impl Into<Served>) -> i64 {
     count(error_ppm(served) / 1_000)
 }
 
-/// 5xx in millionths of all requests, at most a million.
+/// 5xx in millionths of all requests, clamped to a million.
 pub(crate) fn error_ppm(served: impl Into<Served>) -> u64 {
     let Served { requests, errors } = served.into();
     let (errors, requests) = (u128::from(errors.min(requests)), u128::from(requests));
@@ -44,7 +44,7 @@ pub(crate) fn percentile_ms(route: &RouteTraffic, percent: u64) -> Option<i64> {
         .latency
         .iter()
         .fold(0, |sum, count| sum.saturating_add(*count));
-    // Hundredths of a request.
+    // In hundredths of a request.
     let wanted = all.saturating_mul(percent);
     let last = LATENCY_BOUNDS_MS.last().copied().unwrap_or_default();
     let uppers = LATENCY_BOUNDS_MS

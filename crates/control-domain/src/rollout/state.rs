@@ -93,7 +93,7 @@ pub const ROLLOUT_TRANSITIONS: &[Transition<State, Event>] = &[
 ];
 
 impl RolloutState {
-    /// Returns true if the rollout keeps its nodes from other rollouts.
+    /// Returns true if the rollout holds its nodes against other rollouts.
     pub fn holds_nodes(self) -> bool {
         matches!(
             self,

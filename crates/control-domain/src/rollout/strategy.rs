@@ -1,4 +1,4 @@
-//! Strategy of a rollout: batches, times, the gate, the reaction to a failure.
+//! Strategy of a rollout: batch size, times, gate, reaction to failure.
 
 use crate::access::refusal::Refusal;
 use crate::access::refusal::faults::Faults;
@@ -22,9 +22,9 @@ named! {
 /// Size of a batch; at least one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchSize {
-    /// This number of nodes.
+    /// A fixed number of nodes.
     Count(i64),
-    /// Percent of the rollout's nodes, rounded up.
+    /// A percentage of the rollout's nodes, rounded up.
     Percent(i64),
 }
 
@@ -33,22 +33,22 @@ pub enum BatchSize {
 pub struct Strategy {
     /// Size of a batch.
     pub batch: BatchSize,
-    /// Nodes of a batch that may be offline or late without stopping the rollout.
+    /// Number of nodes per batch that may be offline or late without stopping the rollout.
     pub max_unavailable: i64,
-    /// Seconds in which a batch must switch and pass.
+    /// Time within which a batch must switch and pass, in seconds.
     pub deadline_secs: i64,
-    /// Seconds that a batch runs before the gate can pass it.
+    /// Minimum time that a batch runs before it can pass, in seconds.
     pub soak_secs: i64,
-    /// Conditions of the next batch; `None` to use the nodes' verdicts only.
+    /// Limits of the comparison with other nodes; `None` relies on the nodes' own verdicts.
     pub gate: Option<Gate>,
-    /// True if a second person must agree.
+    /// Set if a second person must approve.
     pub needs_approval: bool,
     /// Reaction to a batch that does not pass.
     pub on_failure: OnFailure,
 }
 
 impl BatchSize {
-    /// Number of nodes per batch of a rollout with this many nodes.
+    /// Number of nodes per batch, for a rollout of `nodes` nodes.
     pub fn nodes_per_batch(self, nodes: i64) -> i64 {
         let size = match self {
             Self::Count(count) => count,
@@ -89,7 +89,7 @@ impl Strategy {
         faults.finish(Some(()))
     }
 
-    /// Nodes of one batch; a rollout has at most 500 batches.
+    /// Number of nodes per batch; refuses more than 500 batches.
     pub(super) fn batch_size(&self, nodes: i64) -> Result<i64, Refusal> {
         let size = self.batch.nodes_per_batch(nodes);
         if MAX_BATCHES < nodes.saturating_add(size - 1) / size {

@@ -1,34 +1,36 @@
-//! Figures of one side of a gate, weighed by node: no node alone decides on any of them.
+//! Figures of one side of a gate, weighed per node so that no single node decides.
 
 use crate::rollout::served::{count, error_ppm, p99_ms};
 use control_wire::RouteTraffic;
 
-/// A trimmed mean leaves out this part of the nodes at an end, and at least one node.
+/// Divisor of the number of nodes: the part that a trimmed mean leaves out at an end, at least one
+/// node.
 const TRIMMED_PART: usize = 10;
 
-/// The nodes that a mean leaves out.
+/// Nodes that a mean leaves out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trim {
-    /// The lowest: a batch has to pass without its best node.
+    /// The lowest: a batch must pass without its best node.
     Lowest,
-    /// The lowest and the highest: no node sets the standard. Of two nodes, the higher one.
+    /// The lowest and the highest, so that no single node sets the standard; of two nodes, the
+    /// highest.
     BothEnds,
 }
 
 /// Figures of several nodes for one route, or for all requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WeighedFigures {
-    /// Nodes that served requests.
+    /// Number of nodes that served requests.
     pub nodes: usize,
-    /// Requests; a node above the median counts as much as the median.
+    /// Number of requests; a node above the median counts as much as the median.
     pub requests: u64,
-    /// The trimmed mean of 5xx in thousandths of a node's requests.
+    /// Trimmed mean of the nodes' shares of 5xx, in thousandths.
     pub error_permille: i64,
-    /// The trimmed mean of the nodes' 99th percentiles; `None` without requests.
+    /// Trimmed mean of the nodes' 99th percentiles, in milliseconds; `None` without requests.
     pub p99_ms: Option<i64>,
 }
 
-/// Counts of nodes for one route, or for all requests, one entry for each node that served.
+/// Counts for one route or for all requests, with an entry per serving node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct NodeCounts {
     nodes: Vec<NodeCount>,
@@ -76,7 +78,7 @@ impl NodeCounts {
     }
 }
 
-/// Maximum weight of a node, in requests: the median, and never the busiest node's own count.
+/// Maximum weight of a node, in requests: the median, but never the busiest node's own count.
 pub(crate) fn weight_cap(requests: impl Iterator<Item = u64>) -> u64 {
     let mut sorted: Vec<u64> = requests.collect();
     sorted.sort_unstable();
@@ -84,7 +86,7 @@ pub(crate) fn weight_cap(requests: impl Iterator<Item = u64>) -> u64 {
     sorted.get(middle).copied().unwrap_or_default()
 }
 
-/// The mean of values without the ones excluded by `trim`; `None` without values.
+/// Trimmed mean of the values; `None` without values.
 pub(crate) fn mean(mut values: Vec<f64>, trim: Trim) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     let kept = keep(&values, trim);
@@ -92,7 +94,7 @@ pub(crate) fn mean(mut values: Vec<f64>, trim: Trim) -> Option<f64> {
     Some(kept.iter().sum::<f64>() / f64::from(nodes))
 }
 
-/// The weighted mean of pairs of a value and its weight.
+/// Trimmed, weighted mean of pairs of value and weight.
 fn weighted_mean(mut values: Vec<(u64, u64)>, trim: Trim) -> Option<u64> {
     values.sort_unstable();
     let kept = keep(&values, trim);

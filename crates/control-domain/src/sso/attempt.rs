@@ -1,44 +1,44 @@
-//! Pending sign-ins through identity providers.
+//! Sign-ins in progress through identity providers.
 
 use control_wire::UserId;
 use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
-/// Time limit for the response to an attempt.
+/// Time limit for the provider's response.
 pub const SSO_ATTEMPT_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
-/// Time limit for the browser to return after its SAML response was verified.
+/// Time limit for the browser to present its ticket after the SAML response was verified.
 pub const SSO_TICKET_LIFETIME: SignedDuration = SignedDuration::from_secs(60);
 
 const MAX_PATH_BYTES: usize = 500;
 
-/// The purpose of an attempt.
+/// Purpose of a sign-in at an identity provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SsoPurpose {
-    /// Begins a session.
+    /// Start a session.
     SignIn,
-    /// A further identity of the user.
+    /// Link a further identity to the user.
     Link(UserId),
-    /// Another proof of identity of the user, for the session that it has.
+    /// Renew the proof of identity of the user's session.
     Proof(UserId),
-    /// A trial of the connection by an administrator: the response is verified and stored, without
-    /// effect.
+    /// Test the connection, by an administrator: the response is verified and recorded, without
+    /// other effects.
     Trial(UserId),
 }
 
-/// The values that the answer to an attempt must have.
+/// Values that the response to an attempt must match.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SsoAttemptContents {
-    /// OpenID Connect
+    /// OpenID Connect.
     Oidc {
-        /// `nonce`
+        /// Value of `nonce` in the ID token.
         nonce: String,
         /// The PKCE code verifier.
         verifier: String,
     },
-    /// SAML
+    /// SAML.
     Saml {
-        /// The ID of the request.
+        /// ID of the request, for `InResponseTo`.
         request_id: String,
     },
 }
@@ -52,18 +52,18 @@ impl SsoPurpose {
         }
     }
 
-    /// Returns true if it is a proof of identity.
+    /// Returns true for a proof of identity.
     pub fn is_proof(self) -> bool {
         matches!(self, Self::Proof(_))
     }
 
-    /// Returns true if it is a trial.
+    /// Returns true for a trial of the connection.
     pub fn is_trial(self) -> bool {
         matches!(self, Self::Trial(_))
     }
 }
 
-/// The path to redirect the browser to: `text` if it is a path of this server, else `/`.
+/// Path to redirect the browser to: `text` if it is a path on this server, otherwise `/`.
 pub fn return_path(text: &str) -> &str {
     let is_path = text.starts_with('/') && !text.starts_with("//") && !text.starts_with("/\\");
     let is_plain = text.bytes().all(|byte| (0x21..=0x7e).contains(&byte));

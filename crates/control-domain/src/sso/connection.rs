@@ -1,4 +1,4 @@
-//! An organization's connection to its identity provider.
+//! Connection of an organization to its identity provider.
 
 use crate::access::actor::Actor;
 use crate::access::refusal::Refusal;
@@ -15,35 +15,36 @@ const MAX_SCOPES: usize = 20;
 const MAX_CERTIFICATE_BYTES: usize = 64 * 1024;
 const USUAL_SCOPES: [&str; 3] = ["openid", "email", "profile"];
 
-/// An organization's connection to its identity provider; there is at most one.
+/// Connection of an organization to its identity provider, at most one per organization.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsoConnection {
-    /// Organization whose members sign in by it.
+    /// Organization with the users that sign in by it.
     pub org: OrgId,
     /// The settings of its protocol.
     pub settings: SsoSettings,
-    /// The client's secret with OpenID Connect, the key that signs requests with SAML.
+    /// Sealed client secret (OpenID Connect), or sealed key that signs requests (SAML).
     pub secret: SecretId,
     /// Time of creation.
     pub created_at: Timestamp,
 }
 
-/// The settings of a protocol.
+/// Settings of the connection's protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SsoSettings {
-    /// OpenID Connect
+    /// OpenID Connect.
     Oidc(OidcSettings),
-    /// SAML 2.0
+    /// SAML 2.0.
     Saml(SamlSettings),
 }
 
-/// Settings of OpenID Connect, without the client's secret. Absent URLs are found by discovery.
+/// Settings of OpenID Connect, without the client secret. URLs that are not set come from
+/// discovery.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OidcSettings {
     /// Client identifier at the provider.
     pub client_id: String,
-    /// The issuer; the discovery document must have the same text.
+    /// Issuer; the discovery document must have exactly this text.
     pub issuer: String,
     /// Authorization endpoint; `None` takes the one of the discovery document.
     pub authorize_url: Option<String>,
@@ -51,46 +52,47 @@ pub struct OidcSettings {
     pub token_url: Option<String>,
     /// User-info endpoint; `None` takes the one of the discovery document.
     pub userinfo_url: Option<String>,
-    /// Scopes; empty: `openid email profile`.
+    /// Requested scopes; empty for `openid email profile`.
     pub scopes: Vec<String>,
     /// Roles by group.
     pub group_mapping: GroupMapping,
 }
 
-/// Settings of SAML 2.0. The identity provider is named by its metadata, or by URL and certificate, and perhaps its
-/// entity ID.
+/// Settings of SAML 2.0. The provider is described by its metadata, or by URL and certificates,
+/// with or without its entity ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamlSettings {
-    /// The metadata of the identity provider.
+    /// URL of the provider's metadata.
     pub idp_metadata_url: Option<String>,
-    /// Its endpoint; overrides the metadata.
+    /// Sign-in URL of the provider; overrides the metadata.
     pub idp_sso_url: Option<String>,
-    /// Its certificates, 1 to 8 in PEM; they win over the metadata.
+    /// Certificates of the provider, 1 to 8 in PEM; they override the metadata.
     pub idp_cert_pem: Option<String>,
-    /// The entity ID of this service.
+    /// Entity ID of this service.
     pub sp_entity_id: String,
-    /// The URL that responses are posted to.
+    /// URL for the provider's responses.
     pub assertion_consumer_service_url: String,
     /// Roles by group.
     pub group_mapping: GroupMapping,
-    /// Its entity ID; the metadata must have the same. Without both, it is the issuer of the first accepted response.
+    /// Entity ID of the provider; the metadata must have the same. With neither, the issuer of the
+    /// first accepted response is used.
     pub idp_entity_id: Option<String>,
-    /// True if sign-in may begin at the identity provider.
+    /// Permits sign-ins that begin at the identity provider.
     pub allow_unsolicited: bool,
 }
 
-/// Permission for connections to loopback, private and link-local addresses, and without TLS.
+/// Whether configured URLs may have loopback, private or link-local addresses, or no TLS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrivateAddresses {
-    /// Identity providers are on the Internet.
+    /// Only public addresses with TLS.
     #[default]
     Refused,
-    /// Identity providers may be in the own network.
+    /// Private addresses and plain HTTP as well.
     Allowed,
 }
 
 impl SsoConnection {
-    /// A connection with settings that are checked.
+    /// Creates a connection with validated settings.
     ///
     /// # Errors
     ///
@@ -112,7 +114,7 @@ impl SsoConnection {
         })
     }
 
-    /// Replaces the settings and the secret of the connection.
+    /// Replaces settings and secret.
     ///
     /// # Errors
     ///
@@ -151,7 +153,7 @@ impl SsoConnection {
 }
 
 impl SsoSettings {
-    /// The name of the protocol in the interface, in sessions and in the database.
+    /// Name of the protocol in the interface, in sessions and in the database.
     pub fn protocol(&self) -> &'static str {
         match self {
             Self::Oidc(_) => "oidc",
@@ -167,8 +169,8 @@ impl SsoSettings {
         }
     }
 
-    /// Returns true if a secret of `before` may be kept: it is sent to no other endpoint, for no other client, and the
-    /// access tokens that it brings have no other scopes and go to no other endpoint.
+    /// Returns true if the stored secret of `before` may be kept: client and endpoints are
+    /// unchanged, and so are the scopes of the access tokens that the secret obtains.
     pub fn keeps_secret_of(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Oidc(own), Self::Oidc(before)) => {
@@ -183,7 +185,7 @@ impl SsoSettings {
         }
     }
 
-    /// Returns true if users of `before` are users of the same provider.
+    /// Returns true if both settings refer to the same provider and its users.
     pub fn is_same_provider(&self, before: &Self) -> bool {
         match (self, before) {
             (Self::Oidc(own), Self::Oidc(before)) => own.issuer == before.issuer,
@@ -206,7 +208,7 @@ impl SsoSettings {
 }
 
 impl OidcSettings {
-    /// The scopes to ask for: the usual ones where none are given.
+    /// Scopes to request; the defaults if none are set.
     fn scopes_in_force(&self) -> Vec<String> {
         if self.scopes.is_empty() {
             return USUAL_SCOPES.map(str::to_owned).to_vec();

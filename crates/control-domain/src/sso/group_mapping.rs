@@ -5,7 +5,7 @@ use crate::access::refusal::Refusal;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The entry with the role of users without any mapped group.
+/// Entry with the role of users without a mapped group.
 const DEFAULT: &str = "default";
 const FIELD: &str = "group_mapping";
 const MAX_GROUPS: usize = 500;
@@ -17,11 +17,11 @@ const MAX_NAME_CHARS: usize = 256;
 pub struct GroupMapping(BTreeMap<String, String>);
 
 impl GroupMapping {
-    /// Checks names and roles.
+    /// Validates group names and roles.
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] for a mapping that is empty or too large, or has an unknown role.
+    /// [`Refusal::Invalid`] if the mapping is empty or too large, or has an unknown role.
     pub fn parse(mapping: BTreeMap<String, String>) -> Result<Self, Refusal> {
         if !(1..=MAX_GROUPS).contains(&mapping.len()) {
             return Err(Refusal::invalid(FIELD, "needs 1 to 500 groups"));
@@ -38,13 +38,13 @@ impl GroupMapping {
         Ok(Self(mapping))
     }
 
-    /// The highest role of the groups, else `default`; `None` without either.
+    /// Highest role of the groups, or else the role of `default`; `None` without either.
     pub fn role(&self, groups: &[String]) -> Option<Role> {
         let mapped = groups.iter().filter_map(|group| self.role_of(group)).max();
         mapped.or_else(|| self.role_of(DEFAULT))
     }
 
-    /// Group and role, in alphabetical order.
+    /// Group and role of each entry, in alphabetical order.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()

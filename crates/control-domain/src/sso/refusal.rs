@@ -1,4 +1,4 @@
-//! Reasons to refuse a user confirmed by the identity provider.
+//! Reasons to refuse a user that the identity provider confirmed.
 
 use crate::access::Role;
 use crate::sso::connection::SsoSettings;
@@ -6,31 +6,31 @@ use crate::text::Email;
 use control_sso::{AssertedUser, Groups};
 use jiff::{SignedDuration, Timestamp};
 
-/// Largest difference of the clocks of provider and control plane.
+/// Maximum tolerated difference between the clocks of provider and control plane.
 const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
-/// Reason to refuse a user confirmed by the identity provider. For the connection's administrator;
-/// browsers get one sentence for all rules.
+/// Reason to refuse a user that the identity provider confirmed. Only the connection's
+/// administrators see the reason; browsers get the same sentence for most of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SsoRefusal {
-    /// Too many groups to send.
+    /// The token refers to the groups by a link, because there are too many.
     #[error(
         "the provider sent a link in the place of groups, as Entra ID does for users of more than 150 or 200 groups: \
          let it send only groups that are assigned to this application"
     )]
     GroupsLink,
-    /// No mapped group, and no `default`.
+    /// No group is mapped to a role, and there is no `default`.
     #[error(
         "no group of the user is in the mapping, which has no `default`: such a user is not a member"
     )]
     NoRole,
-    /// A new user without an address.
+    /// A new user has no verified address.
     #[error("the provider sent no address for a new user, or one that is not verified")]
     NoEmail,
-    /// An address that the organization may not make users for.
+    /// The address is in no domain for which the organization may create users.
     #[error("the new user's address is in no domain that the installation gave this organization")]
     ForeignDomain,
-    /// A user has the address.
+    /// Another user has the address.
     #[error(
         "a user with this address exists: the user signs in as before and links this identity at its profile"
     )]
@@ -38,7 +38,7 @@ pub enum SsoRefusal {
     /// The mapped role would leave the organization without an administrator.
     #[error("the mapped role would leave the organization without an administrator")]
     LastAdmin,
-    /// The identity belongs to another user.
+    /// The identity is linked to another user.
     #[error("the identity is linked to another user")]
     IdentityTaken,
     /// The browser did not begin this attempt, or is signed in as another user.
@@ -52,10 +52,10 @@ pub enum SsoRefusal {
     /// The assertion was used before.
     #[error("the assertion was used before")]
     Replay,
-    /// The provider confirmed another user, or one that is not known.
+    /// The provider confirmed an unknown user, or another than the signed-in one.
     #[error("the provider confirmed another user than the one that is signed in")]
     OtherUser,
-    /// The user did not prove its identity to the provider for this request.
+    /// The provider did not authenticate the user again for this request.
     #[error(
         "the provider did not authenticate the user again, so its answer proves nothing: it must support `prompt=login` \
          and `max_age=0` and to send `auth_time` (OpenID Connect), or to obey `ForceAuthn` and to send `AuthnInstant` \
@@ -74,7 +74,7 @@ pub enum SsoRefusal {
 ///
 /// # Errors
 ///
-/// [`SsoRefusal::NotAuthenticated`] for an earlier time, or none.
+/// [`SsoRefusal::NotAuthenticated`] if the authentication was earlier, or its time is unknown.
 pub fn check_authentication(user: &AssertedUser, begun_at: Timestamp) -> Result<(), SsoRefusal> {
     let is_new = user
         .authenticated_at
@@ -82,7 +82,7 @@ pub fn check_authentication(user: &AssertedUser, begun_at: Timestamp) -> Result<
     is_new.then_some(()).ok_or(SsoRefusal::NotAuthenticated)
 }
 
-/// The role granted by the provider's groups.
+/// The role that the user's groups map to.
 ///
 /// # Errors
 ///
@@ -97,8 +97,8 @@ pub fn mapped_role(settings: &SsoSettings, user: &AssertedUser) -> Result<Role, 
     role.ok_or(SsoRefusal::NoRole)
 }
 
-/// The address of a new user. `domains` are the organization's; `None` if it is the only
-/// organization, which may have users of any domain.
+/// Address of a new user. It must be in one of the organization's `domains`; `None` permits every
+/// domain, for the only organization of an installation.
 ///
 /// # Errors
 ///

@@ -1,20 +1,21 @@
-//! Wrong fields of one request, gathered until all of them are known.
+//! Collects the invalid fields of a request, so that all are reported at once.
 
 use crate::access::refusal::{InvalidField, Refusal};
 
-/// Wrong fields, in the order of their checks.
+/// Invalid fields, in the order of the checks.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<InvalidField>);
 
 impl Faults {
-    /// Notes a field, unless it is good.
+    /// Records the field unless `is_good`.
     pub(crate) fn check(&mut self, is_good: bool, field: &'static str, reason: &'static str) {
         if !is_good {
             self.0.push(InvalidField { field, reason });
         }
     }
 
-    /// The value, or `None` and a note of the fault at its field. Parsers return no other refusals.
+    /// Returns the parsed value; on failure records the fault and returns `None`. Parsers return no
+    /// other refusal.
     pub(crate) fn keep<T>(&mut self, parsed: Result<T, Refusal>) -> Option<T> {
         match parsed {
             Ok(value) => return Some(value),
@@ -25,7 +26,7 @@ impl Faults {
         None
     }
 
-    /// The parsed values, or all wrong fields.
+    /// Returns the value, or a refusal with all recorded fields.
     pub(crate) fn finish<T>(self, parsed: Option<T>) -> Result<T, Refusal> {
         let Self(fields) = self;
         match (parsed, fields.as_slice()) {

@@ -1,16 +1,16 @@
-//! A heartbeat against the node's stored report: duplicates, divergence, confirmation.
+//! Applies a heartbeat to the node's stored report: duplicates, divergence, confirmation.
 
 use crate::node::{DUPLICATE_MEMORY, DuplicateNode};
 use control_wire::{BundleId, HeartbeatRequest, InstanceId, NodeStatus, Verdict};
 use jiff::Timestamp;
 
-/// Maximum number of stored processes before the reporting one.
+/// Maximum number of stored processes apart from the one that reported last.
 const MAX_EARLIER_INSTANCES: usize = 8;
-/// Returns of a process after another took over, above which both are running. A single return may
-/// be a late last heartbeat.
+/// Number of returns of an earlier process from which on both are assumed to run. A single return
+/// may be a late last heartbeat.
 const MAX_RETURNS: usize = 2;
 
-/// The stored report of a node, without its traffic, which affects no decision.
+/// Stored report of a node, without its counters, which affect no decision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredReport {
     /// Time of the last heartbeat; 1970 before the first.
@@ -19,71 +19,72 @@ pub struct StoredReport {
     pub version: Option<String>,
     /// The process that reported last.
     pub instance: Option<InstanceId>,
-    /// Processes that reported before, newest first; one that alternated occurs repeatedly.
+    /// Processes that reported earlier, newest first; alternating ones occur repeatedly.
     pub earlier_instances: Vec<InstanceId>,
     /// Two processes with one identity.
     pub duplicate: Option<DuplicateNode>,
-    /// Bundles and verdict.
+    /// Reported bundles and verdict.
     pub status: NodeStatus,
-    /// Since when the active bundle differs from the ordered one, or from its signed files.
+    /// Time since which the active bundle differs from the order, or from its signed files.
     pub diverged_at: Option<Timestamp>,
-    /// The last active bundle that an order of the node named: a node could report any.
+    /// Last active bundle that an order had named: without this check, a node could claim any
+    /// bundle.
     pub confirmed: Option<BundleId>,
 }
 
-/// The newest order of a node and its earlier answers.
+/// Newest order of a node, and its answers to earlier ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderedBundles {
-    /// The counter of the newest order.
+    /// Counter of the newest order.
     pub counter: i64,
     /// Bundle of the newest order.
     pub bundle: BundleId,
-    /// The bundle of the last order that named another one.
+    /// Bundle of the last order for a different bundle.
     pub previous: Option<BundleId>,
-    /// The newest order by which the node ran the bundle that it reports as active.
+    /// Counter of the newest confirmed order for the bundle that the node reports as active.
     pub confirmed_counter: Option<i64>,
-    /// The newest order of the ordered bundle that the node rejected.
+    /// Counter of the newest rejected order for the ordered bundle.
     pub rejected_counter: Option<i64>,
 }
 
-/// The change of the stored traffic.
+/// Change to the stored counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficChange {
     /// The stored counters are kept.
     Kept,
-    /// The counters of the heartbeat replace the stored ones, which belonged to another bundle;
-    /// without counters, none remain.
+    /// The heartbeat's counters replace the stored ones, which belong to another bundle; without
+    /// new ones, none remain.
     Replaced,
 }
 
-/// An answer of a node to an order, for its history of bundles.
+/// A node's answer to an order, for its history of bundles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleAnswer {
     /// Bundle of the answered order.
     pub bundle: BundleId,
-    /// The order that named it.
+    /// Counter of that order.
     pub counter: i64,
 }
 
-/// The effects of a heartbeat.
+/// Effects of a heartbeat.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceivedReport {
-    /// The next stored report.
+    /// Report to store.
     pub report: StoredReport,
-    /// The change of the traffic.
+    /// Change to the stored counters.
     pub traffic: TrafficChange,
-    /// A bundle that the node now runs by its order, unless that is known.
+    /// Newly confirmed: a bundle that the node now runs by an order.
     pub confirmed: Option<BundleAnswer>,
-    /// A bundle that the node now rejected, unless that is known.
+    /// Newly rejected bundle.
     pub rejected: Option<BundleAnswer>,
-    /// True if this heartbeat revealed a second process with the identity.
+    /// True if this heartbeat revealed a second process with the node's identity.
     pub has_found_duplicate: bool,
-    /// True if only the time differs from the stored report, apart from traffic.
+    /// True if the report to store differs only in its time; counters are ignored.
     pub is_unchanged: bool,
 }
 
 impl StoredReport {
-    /// Receives a heartbeat. Fields that it leaves out are kept.
+    /// Applies a heartbeat; omitted fields keep their values.
     #[must_use]
     pub fn receive(
         self,
@@ -132,7 +133,8 @@ impl StoredReport {
         }
     }
 
-    /// Notes the reporting process. Returns true if it is the first sign of a second process.
+    /// Records the reporting process; returns true if a second process is detected for the first
+    /// time.
     fn take_turn(&mut self, process: InstanceId, now: Timestamp) -> bool {
         let Some(last) = self.instance.replace(process) else {
             return false;
@@ -157,7 +159,8 @@ impl StoredReport {
         since == now
     }
 
-    /// Compares the active bundle with the order. One that was edited on the disk differs from every order.
+    /// Compares the active bundle with the order. A bundle edited on the disk differs from every
+    /// order.
     fn compare(&mut self, order: Option<OrderedBundles>, now: Timestamp) {
         let active = self.status.active;
         let diverges =
@@ -169,8 +172,8 @@ impl StoredReport {
         self.confirmed = order.and_then(named).or(self.confirmed);
     }
 
-    /// The active bundle, if an order named it and that is not known. By the order before, it was not confirmed by the
-    /// newest one.
+    /// The active bundle, if an order named it and its confirmation is not recorded yet. The order
+    /// may be the previous one, which the newest does not confirm.
     fn newly_confirmed(&self, order: OrderedBundles) -> Option<BundleAnswer> {
         let bundle = self
             .confirmed
@@ -260,7 +263,7 @@ mod tests {
 
     #[test]
     fn only_bundles_of_orders_are_confirmed() {
-        // The active bundle; the confirmed one, its order, and whether the node diverges.
+        // Columns: active bundle; confirmed bundle, its order, and whether the node diverges.
         let cases = [
             (2, Some(2), Some(5), false),
             (1, Some(1), Some(4), true),

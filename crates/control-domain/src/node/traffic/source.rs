@@ -1,10 +1,10 @@
-//! The counters that a heartbeat's counters are compared with.
+//! Decides which earlier counters a heartbeat's counters are compared with.
 
 use crate::node::heartbeat::received::StoredReport;
 use control_wire::{BundleId, InstanceId};
 use jiff::Timestamp;
 
-/// The process and the bundle that counted, and the time of their report.
+/// Process and bundle that the counters belong to, and the time of their report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CounterSource {
     seen_at: Timestamp,
@@ -12,14 +12,15 @@ pub struct CounterSource {
     instance: Option<InstanceId>,
 }
 
-/// The counters before those of a heartbeat.
+/// Counters to subtract from those of a heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterBasis {
-    /// The counts of the previous report.
+    /// Counters of the previous report.
     Stored,
     /// Zero: another bundle became active, or another process took over.
     Zero,
-    /// None: the time of the requests is not known, or two processes report as the node. They are not counted.
+    /// Unknown: the node was silent for long, or two processes report as it. The requests are not
+    /// counted.
     Unknown,
 }
 
@@ -34,8 +35,8 @@ impl From<&StoredReport> for CounterSource {
 }
 
 impl CounterBasis {
-    /// The basis of the counters in the report `after`. A report before `oldest` is too old: its node was silent, and
-    /// the time of the requests since then is not known.
+    /// The basis for the counters of the report `after`. If the previous report is older than
+    /// `oldest`, the times of the requests are unknown.
     pub fn new(before: CounterSource, after: &StoredReport, oldest: Timestamp) -> Self {
         let next = CounterSource::from(after);
         if before.seen_at < oldest || after.duplicate.is_some() {

@@ -3,7 +3,7 @@
 use crate::org::Retention;
 use jiff::{SignedDuration, Timestamp};
 
-/// Time after the end of a step until every replica has written it.
+/// Time until all replicas have written a step that has ended.
 const WRITE_DELAY: SignedDuration = SignedDuration::from_secs(60);
 const WEEK: SignedDuration = SignedDuration::from_hours(7 * 24);
 const DAY_HOURS: i64 = 24;
@@ -15,22 +15,22 @@ pub enum TrafficStep {
     FiveMinutes,
     /// An hour; kept for nine days.
     Hour,
-    /// Six hours, from midnight UTC; kept as long as the retention says.
+    /// Six hours, aligned to midnight UTC; kept for the configured retention.
     SixHours,
 }
 
-/// A displayed period.
+/// A period to display.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficPeriod {
-    /// An hour, by five minutes.
+    /// An hour, in steps of five minutes.
     Hour,
-    /// 24 hours, by the hour.
+    /// 24 hours, in steps of an hour.
     Day,
-    /// Seven days, by six hours.
+    /// Seven days, in steps of six hours.
     Week,
 }
 
-/// Whole steps of time, from the start of the first to the end of the last.
+/// A whole number of consecutive steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficWindow {
     /// Length of one step.
@@ -42,7 +42,7 @@ pub struct TrafficWindow {
 }
 
 impl TrafficStep {
-    /// All, the shortest first.
+    /// All lengths, shortest first.
     pub const ALL: [Self; 3] = [Self::FiveMinutes, Self::Hour, Self::SixHours];
 
     /// Its length in seconds.
@@ -59,14 +59,15 @@ impl TrafficStep {
         SignedDuration::from_secs(self.secs())
     }
 
-    /// Start of the step that `at` is in.
+    /// Start of the step that contains `at`.
     pub fn begin(self, at: Timestamp) -> Timestamp {
         let secs = at.as_second();
         let begin = secs - secs.rem_euclid(self.secs());
         Timestamp::from_second(begin).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
-    /// The time before which steps are deleted, under a retention of `days`; `None` if they are kept for ever.
+    /// Time before which steps are deleted, if the retention is `days`; `None` if they are kept for
+    /// ever.
     pub fn cutoff(self, days: u32, now: Timestamp) -> Option<Timestamp> {
         let retained = Retention::cutoff(days, now);
         let hours = match self {
@@ -80,15 +81,15 @@ impl TrafficStep {
 }
 
 impl TrafficPeriod {
-    /// All, the shortest first.
+    /// All periods, shortest first.
     pub const ALL: [Self; 3] = [Self::Hour, Self::Day, Self::Week];
 
-    /// The period of a name.
+    /// The period with this name in the interface.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|period| period.name() == name)
     }
 
-    /// Its name in the interface.
+    /// Name in the interface.
     pub fn name(self) -> &'static str {
         match self {
             Self::Hour => "hour",
@@ -97,7 +98,7 @@ impl TrafficPeriod {
         }
     }
 
-    /// The newest steps that every replica has written at `now`.
+    /// The newest steps that all replicas have written by `now`.
     pub fn window(self, now: Timestamp) -> TrafficWindow {
         let (step, hours) = match self {
             Self::Hour => (TrafficStep::FiveMinutes, 1),
@@ -115,7 +116,8 @@ impl TrafficPeriod {
 }
 
 impl TrafficWindow {
-    /// The step a week earlier. Steps of five minutes are not kept that long: takes the hour in which the window began.
+    /// The window a week earlier. Five-minute steps are not kept that long, so it uses hours, from
+    /// the hour in which the window starts.
     #[must_use]
     pub fn week_before(self) -> Self {
         let Self { step, from, to } = self;
@@ -130,7 +132,7 @@ impl TrafficWindow {
         }
     }
 
-    /// Begins of its steps, in order.
+    /// Start of each step, in order.
     pub fn steps(self) -> impl Iterator<Item = Timestamp> {
         let Self { step, from, to } = self;
         let next = move |at: &Timestamp| at.checked_add(step.length()).ok();

@@ -1,35 +1,35 @@
-//! Times of the week without changes, in UTC.
+//! Freezes: weekly times without changes, in UTC.
 
 use crate::access::refusal::Refusal;
 use jiff::{SignedDuration, Timestamp};
 use std::fmt;
 use std::str::FromStr;
 
-/// Freezes of one project.
+/// Maximum number of freezes per project.
 const MAX_FREEZES: usize = 16;
 const DAY_MINUTES: u16 = 24 * 60;
 const WEEK_MINUTES: u16 = 7 * DAY_MINUTES;
 const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
-/// Minutes from Monday 00:00 to the Unix epoch, a Thursday.
+/// Minutes from Monday 00:00 to Thursday 00:00, the weekday of the Unix epoch.
 const EPOCH_MINUTE: i64 = 3 * 24 * 60;
 
-/// A time of the week without changes: `Fri 16:00-Mon 08:00`, the end excluded.
+/// A weekly time without changes, such as `Fri 16:00-Mon 08:00`; the end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Freeze {
     start: WeekMinute,
     end: WeekMinute,
 }
 
-/// All freezes of a project, at most 16.
+/// The freezes of a project, at most 16.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Freezes(Vec<Freeze>);
 
-/// Minutes since Monday 00:00 UTC, less than a week.
+/// Minutes since Monday 00:00 UTC; less than a week.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct WeekMinute(u16);
 
 impl Freezes {
-    /// Freezes from their texts.
+    /// Parses freezes from text.
     ///
     /// # Errors
     ///
@@ -45,13 +45,13 @@ impl Freezes {
         Ok(Self(freezes))
     }
 
-    /// The texts, as [`Freezes::parse`] reads them.
+    /// The text of each freeze, readable by [`Freezes::parse`].
     pub fn texts(&self) -> Vec<String> {
         self.0.iter().map(ToString::to_string).collect()
     }
 
-    /// The end of the freeze at `now`, across freezes that overlap or follow without a gap; `None`
-    /// outside a freeze. Freezes that cover the week end a week later.
+    /// End of the freeze at `now`, across overlapping and adjacent freezes; `None` outside a
+    /// freeze. If the freezes cover the whole week, the end is a week later.
     pub fn end(&self, now: Timestamp) -> Option<Timestamp> {
         let mut minute = WeekMinute::from(now);
         let mut minutes: u16 = 0;
@@ -72,7 +72,7 @@ impl Freezes {
         Some(started.checked_add(length).unwrap_or(Timestamp::MAX))
     }
 
-    /// Returns true if every minute frozen by the argument is frozen by `self`.
+    /// Returns true if `self` freezes every minute that the argument freezes.
     pub(super) fn cover(&self, others: &Self) -> bool {
         let has = |freezes: &Self, minute| freezes.0.iter().any(|one| one.contains(minute));
         let mut week = (0..WEEK_MINUTES).map(WeekMinute);
@@ -89,7 +89,8 @@ impl Freeze {
 impl FromStr for Freeze {
     type Err = Refusal;
 
-    /// Reads `Fri 16:00-Mon 08:00`; the hyphen may be a dash, with spaces around it.
+    /// Parses a text such as `Fri 16:00-Mon 08:00`; the hyphen may be a dash, and spaces may
+    /// surround it.
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let wrong = || {
             Refusal::invalid(
@@ -134,7 +135,7 @@ impl WeekMinute {
         is_time.then(|| Self(day * DAY_MINUTES + hour * 60 + minute))
     }
 
-    /// Minutes from `earlier` to this one, around the end of the week.
+    /// Minutes from `earlier` to this one, wrapping at the end of the week.
     fn since(self, earlier: Self) -> u16 {
         (self.0 + WEEK_MINUTES - earlier.0) % WEEK_MINUTES
     }

@@ -1,4 +1,4 @@
-//! Comparison of statuses: more 5xx, 4xx or failures by reason, and fewer refusals.
+//! Comparison of statuses: growth of 5xx, 4xx or reasons of failure, and lost refusals.
 
 use crate::rollout::gate::settings::Gate;
 use crate::rollout::gate::sides::{ComparedReports, Direction, Scope, counts_of, permille};
@@ -7,20 +7,20 @@ use control_wire::{RouteTraffic, Traffic};
 use proxy_errors::Reason;
 use std::collections::BTreeSet;
 
-/// Factor of the tolerated growth of 4xx relative to 5xx: clients cause them too.
+/// Tolerated growth of 4xx as a multiple of that of 5xx, because clients cause 4xx as well.
 const CLIENT_FAULT_FACTOR: f64 = 3.0;
-/// Minimum growth of a share caused by clients, as a multiple of the rest's share.
+/// Minimum growth of a client-caused share, as a multiple of the rest's share.
 const CLIENT_FAULT_GROWTH: f64 = 2.0;
-/// Divisor of the tolerated growth of 5xx for one reason of failure.
+/// Divisor of the tolerated growth of 5xx, for a single reason of failure.
 const REASON_PART: f64 = 10.0;
-/// Growth of redirects, as a share of the route's requests.
+/// Tolerated growth of redirects, as a share of the route's requests.
 const MAX_REDIRECT_GROWTH: f64 = 0.2;
-/// Refusals of the rest that are compared: at least this share.
+/// Minimum share of refusals on the rest for a comparison.
 const MIN_REFUSALS: f64 = 0.01;
-/// Fraction of the rest's refusals below which refusals count as lost.
+/// Fraction of the rest's share of refusals below which the batch has lost them.
 const LOST_PART: f64 = 0.1;
 
-/// The first scope with too much growth of 5xx.
+/// The first route, or the total, with too much growth of 5xx.
 pub(super) fn errors(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille);
     sides.scopes().into_iter().find_map(|scope| {
@@ -37,7 +37,7 @@ pub(super) fn errors(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFai
     })
 }
 
-/// The first reason of failure that is more frequent than on the rest.
+/// The first reason of failure that is too frequent in the batch.
 pub(super) fn reasons(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let all = Scope {
         route: None,
@@ -69,10 +69,10 @@ pub(super) fn reasons(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFa
     })
 }
 
-/// The first status of a route that is more frequent than on the rest, or missing refusal.
+/// The first status that is too frequent on a route of the batch, or a lost refusal.
 pub(super) fn statuses(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
-    // A route of a new name may answer otherwise than all routes together: it is compared with them among all requests.
+    // A new route may answer unlike the average request, so it is compared within the total.
     let scopes = sides.scopes().into_iter();
     let mut scopes = scopes.filter(|scope| scope.route == scope.standard);
     scopes.find_map(|scope| {
@@ -96,7 +96,7 @@ pub(super) fn statuses(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateF
     })
 }
 
-/// A route that has lost its agent or its credentials serves requests that it refused before.
+/// Detects a route that serves requests which it refused before, because it lost its authorization.
 fn lost_refusals(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     if scope.route != scope.standard {
         return None;
@@ -126,13 +126,13 @@ fn lost_refusals(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFa
 fn client_faults(nodes: &[Traffic], route: Option<&str>) -> BTreeSet<u16> {
     let own = nodes.iter().flat_map(|node| counts_of(node, route));
     let statuses = own.flat_map(|route| route.statuses.keys().copied());
-    // 499 as well: clients leave where an upstream hangs.
+    // 499 as well: clients give up while an upstream hangs.
     statuses
         .filter(|status| (400..500).contains(status))
         .collect()
 }
 
-/// `None` if the node does not count statuses.
+/// Responses with a status in `range`; `None` if the node does not count statuses.
 fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
     if route.statuses.is_empty() {
         return None;
@@ -141,8 +141,9 @@ fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
     Some(own.map(|(_, count)| *count).fold(0, u64::saturating_add))
 }
 
-/// The greatest share that passes: a multiple of the standard's share, where that leaves as large a part of the rest of
-/// the requests. Half of a route's requests would otherwise grow to all of them.
+/// Maximum share that passes: [`CLIENT_FAULT_GROWTH`] times the standard's share, while the other
+/// requests shrink at most by that factor; otherwise half of a route's requests could grow to all of
+/// them. A growth by `more` always passes.
 fn grown_by(more: f64) -> impl Fn(f64) -> f64 {
     move |share| {
         let rest = (1.0 - share) / CLIENT_FAULT_GROWTH;

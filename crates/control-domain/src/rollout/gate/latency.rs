@@ -1,4 +1,4 @@
-//! Latency: the slowest hundredth of requests, the mean, and the first byte of streams.
+//! Latency: the 99th percentile, the mean, and the time to the first byte of streams.
 
 use crate::rollout::figures::total;
 use crate::rollout::gate::pool::{ExcludedNode, Spread, float, pool_means};
@@ -9,16 +9,16 @@ use crate::rollout::gate::verdict::GateFailure;
 use crate::rollout::weighing::{NodeCounts, Trim};
 use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
 
-/// The mean may grow by this part of the slack of the 99th percentile in any case.
+/// Divisor of the 99th percentile's slack: growth of the mean that always passes.
 const MEAN_SLACK_PART: f64 = 5.0;
-/// Tolerated growth factor of the mean time to the first byte of a stream.
+/// Tolerated growth factor of the mean time to a stream's first byte.
 const FIRST_BYTE_FACTOR: f64 = 2.0;
-/// Durations above the last bound count as twice that bound.
+/// Factor of the last bound: the value that longer durations count as.
 const LONGEST_FACTOR: f64 = 2.0;
 
 type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
-/// The first scope that is slower than the rest.
+/// The first route, or the total, that is too slow in the batch.
 pub(super) fn latency(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes();
     let mut own = scopes.iter().filter(|scope| scope.route == scope.standard);
@@ -29,7 +29,7 @@ pub(super) fn latency(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFa
     })
 }
 
-/// The highest p99 that passes, in milliseconds.
+/// Maximum p99 of the batch that passes, in milliseconds.
 pub(super) fn p99_limit(gate: &Gate, others_ms: i64) -> i64 {
     let share = others_ms.saturating_mul(gate.max_p99_percent) / 100;
     share.saturating_add(gate.p99_slack_ms)
@@ -98,15 +98,15 @@ fn first_byte(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Opt
     )))
 }
 
-/// A batch that is slower than the rest: the means, in milliseconds.
+/// Means of a batch that is slower than the rest, in milliseconds.
 struct SlowerBatch {
     own: f64,
     others: f64,
-    /// Requests of the batch.
+    /// Number of the batch's requests.
     requests: f64,
 }
 
-/// The means of both sides, if the batch's is significantly above `limit` of the rest's.
+/// The means of both sides, if the batch's mean is significantly above `limit` of the rest's.
 fn surely_slower(
     sides: &ComparedReports<'_>,
     scope: Scope<'_>,
@@ -133,8 +133,8 @@ fn surely_slower(
     })
 }
 
-/// Mean and variance of a node's durations, in milliseconds: from their sum if reported, else from
-/// the middles of the buckets.
+/// Mean and variance of a node's durations in milliseconds: from their reported sum, or else from
+/// the buckets' midpoints.
 fn spread(
     node: &Traffic,
     route: Option<&str>,
@@ -175,7 +175,7 @@ fn spread(
     }
 }
 
-/// Lower and upper bounds of the buckets, in milliseconds.
+/// Lower and upper bound of each bucket, in milliseconds.
 fn bounds() -> impl Iterator<Item = (f64, f64)> {
     let uppers = LATENCY_BOUNDS_MS.into_iter().map(f64::from);
     let last = LATENCY_BOUNDS_MS.last().copied().map_or(0.0, f64::from);

@@ -8,20 +8,20 @@ use crate::rollout::gate::sides::{
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::{ConnectionTraffic, Traffic};
 
-/// Factor by which a route's share must grow or fall to be a shift.
+/// Factor by which a route's share must grow or shrink to count as a shift.
 const SHIFT_FACTOR: f64 = 2.0;
-/// Factor of the tolerated shift for a batch compared with itself at another time of day.
+/// Factor of the tolerated shift if the batch is compared with itself at another time of day.
 const EARLIER_FACTOR: f64 = 4.0;
-/// Value of `max_mix_shift_permille` with which every shift passes.
+/// Value of `max_mix_shift_permille` that permits every shift.
 const ANY_SHIFT_PERMILLE: i64 = 1_000;
-/// Growth of the share of failed TLS handshakes that always passes.
+/// Tolerated growth of the share of failed TLS handshakes.
 const MAX_HANDSHAKE_GROWTH: f64 = 0.1;
-/// The minimum share of connections with TLS that is compared.
+/// Minimum share of TLS connections for a comparison.
 const MIN_TLS_SHARE: f64 = 0.05;
-/// Fraction of the other nodes' share of TLS connections below which the listener counts as lost.
+/// Fraction of the rest's share of TLS connections below which a listener counts as lost.
 const LOST_SHARE: f64 = 0.1;
 
-/// The first route that serves another part of the requests than on the rest.
+/// The first route with a shifted share of the requests.
 pub(super) fn routes(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     if ANY_SHIFT_PERMILLE <= gate.max_mix_shift_permille {
         return None;
@@ -59,7 +59,8 @@ pub(super) fn routes(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFai
     })
 }
 
-/// Failing handshakes, missing TLS connections, and connections that are closed for their PROXY header.
+/// Failed handshakes, missing TLS connections, and connections closed because of their PROXY
+/// header.
 pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let limit = |share: f64| (share * SHIFT_FACTOR).max(share + MAX_HANDSHAKE_GROWTH);
     let closed = |node: &Traffic| {
@@ -115,7 +116,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     })
 }
 
-/// No hits if the node does not count connections.
+/// Counts of a node's connections; no hits if the node does not count connections.
 fn connections(node: &Traffic, hits: impl Fn(ConnectionTraffic) -> Hits) -> Hits {
     node.connections.map(hits).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! Comparison of single nodes with the rest: one node's faults disappear in the figures of a large
-//! batch.
+//! Comparison of single nodes with the rest, because one node's faults disappear in a large batch's
+//! figures.
 
 use crate::rollout::figures::{Comparison, Figures, NodeFigures};
 use crate::rollout::gate::latency::p99_limit;
@@ -10,16 +10,16 @@ use crate::rollout::gate::verdict::GateFailure;
 use crate::rollout::served::{count, error_permille};
 use crate::rollout::weighing::{Trim, WeighedFigures};
 
-/// Tolerance for one node, as a multiple of the batch's: fewer requests and fewer clients mean more
+/// Tolerance for one node, as a multiple of the batch's: fewer requests and clients mean more
 /// noise.
 const NODE_ERROR_FACTOR: i64 = 10;
-/// A node above this growth of its 5xx is worse in any case.
+/// Growth of a node's 5xx above which the node is worse in any case.
 const MAX_NODE_ERROR_INCREASE_PERMILLE: i64 = 500;
-/// Tolerated growth of one node's CPU, as a multiple of a batch's tolerated growth of the mean.
+/// Tolerated growth of one node's CPU use, as a multiple of the tolerated growth of the mean.
 const NODE_CPU_FACTOR: i64 = 2;
-/// A node that serves less than this part of the batch's mean does not serve.
+/// Divisor of the batch's mean traffic: a node with less is idle.
 const IDLE_SHARE: u64 = 20;
-/// Divisor of the mean traffic: nodes that served less before the switch are not judged as idle.
+/// Divisor of the mean traffic before the switch: a node with less is not judged as idle.
 const BUSY_SHARE: u64 = 4;
 
 /// The first node of the batch that is worse than the rest.
@@ -95,8 +95,8 @@ fn cpu(gate: &Gate, node: &NodeFigures, rest: &Figures) -> Option<GateFailure> {
     })
 }
 
-/// A node that served its share before, and almost nothing since its switch, provides no evidence
-/// for the bundle.
+/// Names a node that served its share before its switch and almost nothing since: it provides no
+/// evidence for the bundle.
 pub(super) fn idle(gate: &Gate, batch: &Figures) -> Option<String> {
     let nodes = u64::try_from(batch.nodes).ok().filter(|nodes| *nodes > 0)?;
     let mean = batch.weigh(Trim::Lowest).requests / nodes;

@@ -1,30 +1,30 @@
-//! Aggregation of one side's nodes: none weighs more than the median node, and extreme ones are
-//! excluded.
+//! Aggregation of one side's nodes: none weighs more than the median, and outliers are excluded.
 
 use crate::rollout::gate::significance::{Counted, Estimate};
 use crate::rollout::weighing::weight_cap;
 
-/// The excluded nodes, of at least two.
+/// Nodes excluded from an aggregate of at least two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExcludedNode {
-    /// The one with the lowest share: a batch has to pass without its best node.
+    /// The node with the lowest share: a batch must pass without its best node.
     Lowest,
-    /// The one with the highest share.
+    /// The node with the highest share.
     Highest,
-    /// One at each end: no node sets the standard. Of two nodes, the higher one.
+    /// The lowest and the highest, so that no single node sets the standard; of two nodes, the
+    /// highest.
     BothEnds,
 }
 
-/// Hits of one node.
+/// Hits among the requests of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hits {
-    /// At most `of`.
+    /// Number of hits; at most `of`.
     pub(super) hits: u64,
-    /// Requests.
+    /// Number of requests.
     pub(super) of: u64,
 }
 
-/// Mean and variance of a single request of one node.
+/// Mean and variance of a node's single request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
     pub(super) requests: u64,
@@ -32,7 +32,7 @@ pub(super) struct Spread {
     pub(super) variance: f64,
 }
 
-/// Shares of several nodes.
+/// Pools the shares of several nodes.
 pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: ExcludedNode) -> Counted {
     let mut nodes: Vec<Hits> = nodes.filter(|node| node.of > 0).collect();
     let cap = weight_cap(nodes.iter().map(|node| node.of));
@@ -47,7 +47,7 @@ pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: ExcludedNode) -> 
     sum
 }
 
-/// Means of several nodes; `None` without requests.
+/// Pools the means of several nodes; `None` without requests.
 pub(super) fn pool_means(
     nodes: impl Iterator<Item = Spread>,
     without: ExcludedNode,
@@ -82,7 +82,7 @@ fn keep<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
     sorted.get(low..all - high).unwrap_or_default()
 }
 
-/// Counters of heartbeats end at 10^15, below the 2^53 that a float holds exactly.
+/// Counters of heartbeats are at most 10^15, below the 2^53 that a float represents exactly.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a counter above 2^53 is rounded, which changes no verdict"

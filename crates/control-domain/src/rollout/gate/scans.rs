@@ -1,8 +1,8 @@
-//! Requests for paths that do not exist, on top of all other requests: a scanner that found the batch, and no harm of
-//! its bundle.
+//! Detection of scanners: additional requests for missing paths, which are not the bundle's fault.
 //!
-//! A harmful bundle answers requests with 404 that had another answer: as many of those are missing on the batch. A
-//! scanner takes none of them away. See decision record 0079.
+//! A harmful bundle answers 404 to requests that got other answers before, so that as many of those
+//! are missing on the batch. A scanner adds 404s without taking other answers away. See decision
+//! record 0079.
 
 use crate::rollout::figures::Comparison;
 use crate::rollout::gate::pool::{ExcludedNode, Hits, float, pool};
@@ -12,27 +12,30 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 const NOT_FOUND: u16 = 404;
-/// Minimum share of one route in the additional 404s. A bundle that breaks many routes has them on many.
+/// Minimum share of one route in the additional 404s; a bundle that breaks many routes spreads
+/// them.
 const ONE_ROUTE: f64 = 0.9;
-/// Minimum share of additional 404s in their route's requests: fewer stop no batch.
+/// Minimum share of additional 404s in their route's requests; fewer stop no batch anyway.
 const MIN_PART: f64 = 0.02;
 /// Ratio of missing answers to additional 404s from which on the bundle is the cause.
 const MISSING_PART: f64 = 0.5;
-/// Standard deviations of the expected answers that the additional 404s have to exceed: fewer cannot be distinguished.
+/// Number of standard deviations of the expected answers that the additional 404s must exceed;
+/// fewer cannot be told from chance.
 const MIN_DEVIATIONS: f64 = 4.0;
-/// Part of a standard deviation by which the answers of another route may be fewer.
+/// Deviation, in standard deviations, by which other routes may have fewer answers.
 const TOLERATED_DEVIATION: f64 = 0.5;
-/// Maximum share of one route in all answers. Above it, too few answers of other routes are left to compare with.
+/// Maximum share of one route in all answers: above it, too few answers of other routes remain for
+/// the comparison.
 const MAX_PART: f64 = 0.95;
 
-/// Additional requests of the batch, which are left out of its comparison.
+/// Additional 404s that are removed from the batch before it is compared.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Scan {
     pub(super) route: String,
     pub(super) requests: u64,
 }
 
-/// The comparison without additional requests for paths that do not exist, and these.
+/// Removes a scanner's requests from the batch; returns the comparison and the removed requests.
 pub(super) fn without_scan(
     compared: &Comparison,
     min_requests: i64,
@@ -64,12 +67,12 @@ pub(super) fn without_scan(
 struct Additional {
     route: String,
     requests: f64,
-    /// The 404s for each other answer, without a scanner.
+    /// Ratio of 404s to other answers without a scanner.
     usual: f64,
 }
 
 impl Additional {
-    /// The additional 404s among the requests of one node.
+    /// Number of additional 404s among one node's requests.
     fn among(&self, own: Counts) -> u64 {
         let usual = self.usual * float(own.answered);
         #[expect(
@@ -82,11 +85,11 @@ impl Additional {
     }
 }
 
-/// Requests of a route.
+/// Request counts of a route.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     not_found: u64,
-    /// Requests with another status.
+    /// Number of requests with another status than 404.
     answered: u64,
 }
 
@@ -122,7 +125,8 @@ fn scan(compared: &Comparison, min_requests: i64) -> Option<Additional> {
     sides.all(is_alike).then_some(found)
 }
 
-/// The additional 404s compared with a side, if they are on one route and no answers are missing.
+/// Additional 404s relative to one side, if they concentrate on one route and no other answers are
+/// missing.
 fn additional(
     batch: &BTreeMap<&str, Counts>,
     total: Counts,
@@ -141,7 +145,7 @@ fn additional(
     if !is_large || excess < sum * ONE_ROUTE {
         return None;
     }
-    // Routes that no longer serve requests are only in the standard.
+    // Includes routes that no longer serve requests, which occur only in the standard.
     let names: BTreeSet<&str> = batch.keys().copied().chain(side.names()).collect();
     let mut missing = 0.0;
     let mut variance = 0.0;
@@ -183,7 +187,7 @@ fn sums(nodes: &[Traffic]) -> BTreeMap<&str, Counts> {
 
 /// Nodes that the batch is compared with.
 struct Standard<'a> {
-    /// Each with its answers other than 404.
+    /// Counters of each node, with its number of answers other than 404.
     nodes: Vec<(&'a Traffic, u64)>,
     answered: f64,
 }
@@ -207,7 +211,7 @@ impl<'a> Standard<'a> {
         routes.map(String::as_str)
     }
 
-    /// The part of a route in all answers other than 404.
+    /// Share of a route in all answers other than 404.
     fn part(&self, name: &str) -> f64 {
         let nodes = self.nodes.iter().map(|(node, all)| Hits {
             hits: node
@@ -219,7 +223,7 @@ impl<'a> Standard<'a> {
         pool(nodes, ExcludedNode::BothEnds).share()
     }
 
-    /// The 404s of a route for each of its other answers.
+    /// Ratio of a route's 404s to its other answers.
     fn not_found_for_each(&self, name: &str) -> f64 {
         let nodes = self.nodes.iter().filter_map(|(node, _)| {
             let Counts {
@@ -236,7 +240,8 @@ impl<'a> Standard<'a> {
     }
 }
 
-/// Removes 404s from the counts of a route. Figures without a status are no longer compared.
+/// Removes 404s from a route's counts. Afterwards, figures that are not split by status are not
+/// compared any more.
 fn remove(route: &mut RouteTraffic, requests: u64) {
     route.requests = route.requests.saturating_sub(requests);
     if let Some(count) = route.statuses.get_mut(&NOT_FOUND) {

@@ -1,4 +1,4 @@
-//! Limits of a gate, their ranges and defaults.
+//! Limits of the gate, with their ranges and defaults.
 
 use crate::access::refusal::faults::Faults;
 
@@ -6,29 +6,29 @@ use crate::access::refusal::faults::Faults;
 /// alone stops nothing: the difference must also be significant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// Least number of requests on either side, and of a route for a verdict of its own.
+    /// Minimum number of requests on each side, and of a route for a separate verdict.
     pub min_requests: i64,
-    /// Growth of the share of 5xx, in thousandths of all requests. The share of a 4xx status may
-    /// grow by three times as much, because clients cause those too.
+    /// Tolerated growth of the share of 5xx, in thousandths of all requests. A 4xx status may grow
+    /// three times as much, because clients cause those as well.
     pub max_error_increase_permille: i64,
-    /// The batch's 99th percentile of latency, in percent of the rest's.
+    /// Maximum 99th percentile of the batch's latency, in percent of the rest's.
     pub max_p99_percent: i64,
-    /// Growth of the percentile that always passes, in milliseconds.
+    /// Growth of the 99th percentile that always passes, in milliseconds.
     pub p99_slack_ms: i64,
-    /// Growth of the mean latency of a route, in percent.
+    /// Tolerated growth of a route's mean latency, in percent.
     pub max_latency_increase_percent: i64,
-    /// Tolerated growth of a node's mean CPU, in percent of one core.
+    /// Tolerated growth of the nodes' mean CPU use, in percent of one core.
     pub max_cpu_increase_percent: i64,
-    /// Failures of one reason that pass in any case, however few the rest has.
+    /// Number of failures of one reason that always passes, however few the rest has.
     pub max_new_failures: i64,
-    /// Tolerated change of a route's part of all requests, in thousandths of all requests. 1000
-    /// disables the check, for a bundle that moves requests to other services on purpose. A renamed route is compared with
-    /// the former one.
+    /// Tolerated shift of a route's share, in thousandths of all requests. 1000 disables the check,
+    /// for a bundle that moves requests to other services on purpose. A renamed route is compared
+    /// with the former one.
     pub max_mix_shift_permille: i64,
 }
 
 impl Gate {
-    /// Defaults of absent fields.
+    /// Default limits.
     pub const DEFAULT: Self = Self {
         min_requests: 100,
         max_error_increase_permille: 10,
@@ -40,7 +40,7 @@ impl Gate {
         max_mix_shift_permille: 50,
     };
 
-    /// Notes limits outside their ranges.
+    /// Records limits outside their ranges.
     pub(crate) fn check(&self, faults: &mut Faults) {
         let Self {
             min_requests,

@@ -1,4 +1,4 @@
-//! The two sides of a gate, route by route.
+//! The two sides of a gate, compared by route.
 
 use crate::rollout::figures::{Comparison, Figures};
 use crate::rollout::gate::pool::{ExcludedNode, Hits, float, pool};
@@ -6,47 +6,50 @@ use crate::rollout::gate::significance::{Counted, growth, needed};
 use control_wire::{RouteTraffic, Traffic};
 use std::collections::BTreeSet;
 
-/// Nodes that must serve a route before their figures are a standard, or all where fewer serve.
+/// Minimum number of nodes that serve a route for a separate standard, or all if fewer serve
+/// anything.
 const MIN_STANDARD_NODES: usize = 3;
-/// Part of the evidence of a verdict from which on a difference is suspected.
+/// Fraction of a verdict's evidence from which on a difference is suspected.
 const SUSPICION_EVIDENCE: f64 = 0.5;
-/// Part of the least number of requests with which a difference is suspected.
+/// Fraction of the minimum number of requests from which on a difference is suspected.
 const SUSPICION_REQUESTS: f64 = 0.25;
 
-/// Reports of the batch, of the nodes that it is compared with, and of its own nodes before.
+/// Reports of the batch, of the nodes that it is compared with, and of the batch's nodes before.
 pub(super) struct ComparedReports<'a> {
     pub(super) batch: &'a [Traffic],
     pub(super) rest: &'a [Traffic],
     pub(super) before: &'a [Traffic],
-    /// True if the rest is only the batch's own nodes before the rollout: another time of the day.
+    /// True if the rest consists only of the batch's own nodes before the rollout, at another time
+    /// of day.
     pub(super) is_earlier: bool,
-    /// Evidence of a difference that is not due to chance.
+    /// Evidence from which on a difference is significant.
     pub(super) needed: f64,
     names: BTreeSet<&'a str>,
     min_requests: f64,
 }
 
-/// A route, or all requests.
+/// A single route, or all requests together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Scope<'a> {
-    /// The route in the batch; `None` for all requests.
+    /// Route in the batch; `None` for all requests.
     pub(super) route: Option<&'a str>,
-    /// The route on the other side; `None` for all requests if the route has too few there.
+    /// Route on the other side; `None` for all requests, also if the route has too few requests
+    /// there.
     pub(super) standard: Option<&'a str>,
 }
 
-/// Shares of the batch and of the rest.
+/// Shares of the batch and of the rest, compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference {
     pub(super) own: Counted,
     pub(super) others: Counted,
     /// The batch's own nodes before, if they served enough.
     pub(super) before: Option<Counted>,
-    /// True if it is larger than chance explains.
+    /// Set if the difference is significant.
     pub(super) is_sure: bool,
 }
 
-/// The side on which a share has to be larger.
+/// Direction of a difference to test for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
     Growth,
@@ -70,7 +73,7 @@ impl<'a> ComparedReports<'a> {
         }
     }
 
-    /// Lowers the evidence and the number of requests that a difference needs, to those of a suspicion.
+    /// Lowers the required evidence and number of requests to those of a suspicion.
     pub(super) fn suspecting(self) -> Self {
         Self {
             needed: self.needed * SUSPICION_EVIDENCE,
@@ -79,12 +82,12 @@ impl<'a> ComparedReports<'a> {
         }
     }
 
-    /// The names of all routes of both sides.
+    /// Names of all routes, of either side.
     pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
         self.names.iter().copied()
     }
 
-    /// Routes with enough requests in the batch, and all requests as the last scope.
+    /// Routes with enough requests in the batch; all requests together as the last scope.
     pub(super) fn scopes(&self) -> Vec<Scope<'a>> {
         let routes = self.names().filter(|name| self.is_served(name));
         let routes = routes.map(|name| Scope {
@@ -98,13 +101,13 @@ impl<'a> ComparedReports<'a> {
         routes.chain([all]).collect()
     }
 
-    /// Routes without a verdict of their own, each with its requests.
+    /// Routes without a separate verdict, with their numbers of requests.
     pub(super) fn unjudged(&self) -> Vec<(&'a str, u64)> {
         let few = self.names().filter(|name| !self.is_served(name));
         few.map(|name| (name, self.requests(name))).collect()
     }
 
-    /// Compares shares of the requests of a scope.
+    /// Compares shares of a scope's requests.
     pub(super) fn share(
         &self,
         scope: Scope<'_>,
@@ -119,8 +122,8 @@ impl<'a> ComparedReports<'a> {
         )
     }
 
-    /// Compares the values that two closures extract from the reports; `None` with too few requests
-    /// on either side.
+    /// Compares values that two closures extract from the reports; `None` if a side has too few
+    /// requests.
     pub(super) fn compare(
         &self,
         direction: Direction,
@@ -177,23 +180,23 @@ impl<'a> ComparedReports<'a> {
 }
 
 impl Difference {
-    /// Returns true if the share is surely above `limit` of the rest's, and above the batch's own
-    /// share before.
+    /// Returns true if the share is significantly above `limit` of the rest's, and above the
+    /// batch's own share before.
     pub(super) fn exceeds(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();
         self.is_sure && sides.map(Counted::share).all(|share| limit(share) < own)
     }
 
-    /// Returns true if the share is surely below `limit` of the rest's, and below the batch's own
-    /// share before.
+    /// Returns true if the share is significantly below `limit` of the rest's, and below the
+    /// batch's own share before.
     pub(super) fn falls_below(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();
         self.is_sure && sides.map(Counted::share).all(|share| own < limit(share))
     }
 
-    /// Figures of the batch and of the rest, in one line.
+    /// Figures of both sides in one line.
     pub(super) fn text(&self) -> String {
         format!(
             "{} of 1000 among {:.0} requests of the batch, {} of 1000 among {:.0} on the others",
@@ -206,14 +209,14 @@ impl Difference {
 }
 
 impl Scope<'_> {
-    /// The beginning of a sentence about it.
+    /// Start of a sentence about the scope.
     pub(super) fn prefix(&self) -> String {
         let route = self.route.map(|name| format!("route {name}: "));
         route.unwrap_or_default()
     }
 }
 
-/// Thousandths, with a decimal place where they are few.
+/// Formats a share in thousandths, with a decimal place if it is small.
 pub(super) fn permille(share: f64) -> String {
     let permille = share * 1_000.0;
     if permille == 0.0 || 10.0 <= permille {
@@ -223,7 +226,7 @@ pub(super) fn permille(share: f64) -> String {
     }
 }
 
-/// The requests of a route, with no hits.
+/// Number of a route's requests, without hits.
 pub(super) fn requests_of(node: &Traffic, route: &str) -> Hits {
     let requests = node.routes.get(route).map_or(0, |route| route.requests);
     Hits {
@@ -237,7 +240,7 @@ pub(super) fn all_requests(node: &Traffic) -> u64 {
     requests.fold(0, u64::saturating_add)
 }
 
-/// The counts of a route of a node, or of all its routes.
+/// Counters of a node for one route, or for all.
 pub(super) fn counts_of<'t>(
     node: &'t Traffic,
     route: Option<&str>,
@@ -247,7 +250,7 @@ pub(super) fn counts_of<'t>(
     own.into_iter().chain(all.into_iter().flatten())
 }
 
-/// Routes that do not count the hits are omitted with their requests.
+/// Sums hits and requests; leaves out routes that do not count the hits.
 fn sum(node: &Traffic, route: Option<&str>, hits: &impl Fn(&RouteTraffic) -> Option<u64>) -> Hits {
     let own = counts_of(node, route);
     let counted = own.filter_map(|route| Some((hits(route)?, route.requests)));

@@ -1,24 +1,25 @@
-//! Statistical significance: tests if a difference between two sides is larger than chance
-//! explains. See decision record 0032.
+//! Statistical significance: tests whether a difference between two sides exceeds chance. See
+//! decision record 0032.
 //!
-//! Evidence is in nats: the negative natural logarithm of an upper bound on the probability of a
-//! difference at least as large between two equal sides.
+//! Evidence is in nats: the negative natural logarithm of an upper bound on the probability that
+//! two equal sides differ at least as much.
 
-/// Harmless rollouts of which at most one is stopped.
+/// Error rate: at most one of so many harmless rollouts is stopped by chance.
 const HARMLESS_ROLLOUTS: f64 = 200.0;
-/// Batches of a rollout for which that holds.
+/// Maximum number of batches per rollout for which this rate holds.
 const BATCHES: f64 = 100.0;
-/// Number of evaluations of one batch with new reports, between its switch and its end.
+/// Assumed number of evaluations per batch with new reports.
 const LOOKS: f64 = 20.0;
-/// Comparisons of one route: 59 of sizes; statuses, reasons, its part of the mix, and latency.
+/// Number of comparisons per route: 59 of sizes; the rest of statuses, reasons, share of the mix,
+/// and latency.
 const COMPARISONS_OF_A_ROUTE: f64 = 96.0;
 
 /// Hits among requests, such as responses with one status among all responses of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counted {
-    /// At most `of`.
+    /// Number of hits; at most `of`.
     pub(super) hits: f64,
-    /// All requests.
+    /// Number of requests.
     pub(super) of: f64,
 }
 
@@ -30,7 +31,7 @@ pub(super) struct Estimate {
 }
 
 impl Counted {
-    /// Hits of one request; 0 without requests.
+    /// Hits per request; 0 without requests.
     pub(super) fn share(self) -> f64 {
         if self.of > 0.0 {
             self.hits / self.of
@@ -40,18 +41,19 @@ impl Counted {
     }
 }
 
-/// Evidence above which one comparison, of all comparisons for `routes` routes, is significant:
-/// together, the comparisons in all evaluations of all batches stop one harmless rollout in 200.
+/// Evidence from which on a comparison is significant, if there are `routes` routes. It is so high
+/// that all comparisons, in all evaluations of all batches, stop at most one harmless rollout in
+/// 200.
 pub(super) fn needed(routes: usize) -> f64 {
     let routes = f64::from(u32::try_from(routes).unwrap_or(u32::MAX)) + 1.0;
     (HARMLESS_ROLLOUTS * BATCHES * LOOKS * COMPARISONS_OF_A_ROUTE * routes).ln()
 }
 
-/// Evidence that hits are more frequent in `own` than on the other side; 0 if they are not.
+/// Evidence that hits are more frequent in `own`; 0 if they are not.
 ///
-/// If the sides are equal, each hit of both belongs to `own` with the probability of its part of
-/// the requests. The tail of that binomial distribution has the bound of Chernoff and Hoeffding,
-/// which is valid for drawing without replacement too.
+/// If the sides are equal, each hit belongs to `own` with a probability equal to `own`'s part of
+/// all requests. The Chernoff–Hoeffding bound limits the tail of that binomial distribution, and
+/// holds for drawing without replacement as well.
 pub(super) fn growth(own: Counted, others: Counted) -> f64 {
     let (hits, of) = (own.hits + others.hits, own.of + others.of);
     if hits <= 0.0 || of <= 0.0 {
@@ -74,7 +76,7 @@ pub(super) fn excess(own: Estimate, others: Estimate) -> f64 {
     difference * difference / (2.0 * variance.max(f64::MIN_POSITIVE))
 }
 
-/// One half of the relative entropy of two distributions over two outcomes.
+/// One of the two terms of the relative entropy between two binary distributions.
 fn part(found: f64, expected: f64) -> f64 {
     if found > 0.0 {
         found * (found / expected).ln()

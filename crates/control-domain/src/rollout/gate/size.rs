@@ -10,23 +10,23 @@ use crate::rollout::gate::sides::{ComparedReports, Difference, Direction, Scope}
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::Traffic;
 
-/// Classes of a report: no bytes, then by powers of two.
+/// Number of size classes in a report: no bytes, then by powers of two.
 const CLASSES: u8 = 32;
-/// Classes between a size and four times that size.
+/// Number of classes between a size and four times that size.
 const FACTOR_CLASSES: u8 = 2;
-/// Growth of the share of answers that are smaller, or larger.
+/// Tolerated growth of the share of smaller, or of larger responses.
 const MAX_GROWTH: f64 = 0.3;
 
-/// The end of the classes that are counted.
+/// A range of size classes, open at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// A class and all smaller ones.
+    /// This class and all smaller ones.
     UpTo(u8),
-    /// A class and all larger ones.
+    /// This class and all larger ones.
     From(u8),
 }
 
-/// The first route with answers of another size than on the rest.
+/// The first route with responses of other sizes than on the rest.
 pub(super) fn sizes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes().into_iter();
     let mut routes = scopes.filter(|scope| scope.route.is_some() && scope.route == scope.standard);
@@ -81,7 +81,7 @@ fn compare(sides: &ComparedReports<'_>, route: &str, end: End) -> Option<Differe
     )
 }
 
-/// Answers of a route by class.
+/// Number of a route's responses by size class.
 struct Totals([u64; CLASSES as usize]);
 
 impl Totals {
@@ -120,7 +120,7 @@ impl Totals {
 }
 
 impl End {
-    /// Extends the end by the sizes up to a factor of four beyond it.
+    /// Extends the range by a factor of four in size.
     fn wider(self) -> Self {
         match self {
             Self::UpTo(class) => Self::UpTo(class + FACTOR_CLASSES),
@@ -128,7 +128,7 @@ impl End {
         }
     }
 
-    /// The sizes that are counted, in bytes.
+    /// The range in bytes, as text.
     fn text(self) -> String {
         match self {
             Self::UpTo(0) => "0".to_owned(),

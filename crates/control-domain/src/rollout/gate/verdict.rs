@@ -1,44 +1,44 @@
-//! The answer of a gate.
+//! Verdicts of the gate.
 
 use std::fmt;
 
-/// Verdict of the gate.
+/// Verdict of the gate on a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateVerdict {
-    /// The batch is as well as the rest.
+    /// The batch is no worse than the rest.
     Passed,
-    /// The batch is worse.
+    /// The batch is significantly worse.
     Failed(GateFailure),
-    /// There is too little data for a verdict.
+    /// Too little data for a verdict.
     NoData(String),
 }
 
-/// Reason why a batch does not pass.
+/// Reason why a batch does not pass, with an explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GateFailure {
-    /// Too many answers with 5xx.
+    /// Too many 5xx responses.
     Errors(String),
-    /// A reason of failure that is less frequent on the rest.
+    /// A reason of failure is more frequent than on the rest.
     NewReason(String),
-    /// A status that is less frequent on the rest.
+    /// A status is more frequent than on the rest.
     Statuses(String),
-    /// TLS handshakes that fail or have ceased.
+    /// TLS handshakes fail, or no longer occur.
     Handshakes(String),
-    /// Routes serve other parts of the requests.
+    /// The distribution of requests over routes has shifted.
     Mix(String),
-    /// Too slow.
+    /// Responses are slower.
     Latency(String),
-    /// Answers of another size.
+    /// Responses have other sizes.
     Size(String),
-    /// Too much CPU.
+    /// Nodes use more CPU.
     Cpu(String),
-    /// A figure from outside that does not pass.
+    /// The external metric does not pass.
     Metric(String),
 }
 
 impl GateFailure {
-    /// Returns true if waiting would not change it. Differences that cold caches and reconnecting
-    /// clients cause are not certain.
+    /// Returns true if waiting cannot change the verdict. Differences in speed and mix are not
+    /// certain, because cold caches and reconnecting clients can cause them.
     pub fn is_certain(&self) -> bool {
         match self {
             Self::Errors(_) | Self::NewReason(_) | Self::Statuses(_) => true,
