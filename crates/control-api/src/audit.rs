@@ -1,4 +1,4 @@
-//! The audit log of an organization.
+//! Routes of the audit log.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Caller, Path, Query};

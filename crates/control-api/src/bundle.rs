@@ -1,4 +1,4 @@
-//! Bundles. No answer to a command holds an archive: those are downloaded.
+//! Routes of bundles. Archives are never part of these responses, and are downloaded separately.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod archive;
@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
-/// The files of a bundle as JSON, with room for escapes and Base64.
+/// Maximum size of a bundle's files as JSON, with room for escapes and Base64.
 pub(crate) const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 
 /// A bundle, without its bytes.
@@ -240,7 +240,7 @@ impl NewBundleRequest {
     }
 }
 
-/// The source that the fields of a body name.
+/// The bundle's source; exactly one of the two fields must be present.
 fn source(
     files: Option<BTreeMap<String, String>>,
     assets: BTreeMap<String, String>,

@@ -1,7 +1,7 @@
-//! The REST interface.
+//! REST interface of the control plane.
 //!
-//! [`ROUTES`] is the table of all routes with their access rules; `request/admission.rs` handles
-//! every incoming request, `response/problem.rs` every failure.
+//! [`ROUTES`] lists all routes with their access rules. `request/admission.rs` handles every
+//! incoming request, `response/problem.rs` every failure.
 
 mod names;
 mod reference;

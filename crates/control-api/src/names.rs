@@ -1,4 +1,4 @@
-//! Bodies that several nouns share.
+//! Request bodies shared by several kinds of resources.
 
 use serde::Deserialize;
 use utoipa::ToSchema;

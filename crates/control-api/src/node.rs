@@ -1,4 +1,4 @@
-//! Nodes, for operators.
+//! Routes of nodes, for operators.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod drift;
@@ -224,7 +224,7 @@ pub(crate) async fn list(
     Ok(page.list(views, |view| view.id.0))
 }
 
-/// Joins the conditions of both parameters.
+/// Combines the conditions of both parameters.
 fn selector(label: Option<&str>, selector: Option<&str>) -> Result<LabelSelector, Problem> {
     let mut all = LabelSelector::default();
     if let Some(label) = label {

@@ -1,4 +1,4 @@
-//! Organizations.
+//! Routes of organizations.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod limits;

@@ -1,4 +1,4 @@
-//! Projects.
+//! Routes of projects.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 pub(crate) mod role;

@@ -1,5 +1,5 @@
-//! The `OpenAPI` document as a model: one traversal for the page in the browser and the one in the
-//! docs.
+//! The interface's reference: the `OpenAPI` document, parsed once and rendered as an HTML page and
+//! as Markdown.
 
 mod access;
 pub(crate) mod constraints;

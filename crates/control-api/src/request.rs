@@ -1,4 +1,4 @@
-//! Handling of a request: admission, body, parameters, idempotency, answer.
+//! Handling of requests: admission, body, parameters, idempotency, common response headers.
 
 pub(crate) mod admission;
 pub(crate) mod answer;

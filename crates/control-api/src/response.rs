@@ -1,4 +1,4 @@
-//! Bodies of answers: problems, resources, wording.
+//! Response bodies: problems, resources, error messages.
 
 pub(crate) mod page;
 pub(crate) mod problem;

@@ -1,4 +1,4 @@
-//! One row of the table of routes.
+//! A row of the table of routes.
 
 use axum::http::Method;
 use control_app::App;
@@ -11,31 +11,32 @@ use utoipa_axum::router::UtoipaMethodRouter;
 pub(crate) const PREFIX: &str = "/api/v1";
 const BODY_BYTES: usize = 1024 * 1024;
 
-/// One row. A handler is reached only through its row, and so only past its access rule.
+/// A row of the table. A handler is reachable only through its row, so its access rule always
+/// applies.
 #[derive(Debug)]
 pub struct Route {
-    /// The method.
+    /// HTTP method.
     pub method: Method,
-    /// The path below `/api/v1`.
+    /// Path below `/api/v1`.
     pub path: &'static str,
-    /// The access rule.
+    /// Permission that the route requires.
     pub access: Access,
     /// Rate limit class.
     pub rate: RateClass,
-    /// The largest body, in bytes.
+    /// Maximum size of the body, in bytes.
     pub max_body_bytes: usize,
-    /// The path below `/api/v1` of the created resource, for `Location`.
+    /// Path below `/api/v1` of the created resource, for `Location`; `None` if nothing is created.
     pub creates: Option<&'static str>,
-    /// True if `If-Match` is compared with the version of the resource. Other writes refuse it.
+    /// True if `If-Match` is compared with the resource's version; other writes refuse `If-Match`.
     pub is_versioned: bool,
-    /// True if its answer is a resource with an `ETag`.
+    /// True if the response has an `ETag`.
     pub is_tagged: bool,
-    /// True if its answer may set or delete cookies.
+    /// True if the response may set or delete cookies.
     pub sets_cookies: bool,
     pub(crate) handler: fn() -> UtoipaMethodRouter<Arc<App>>,
 }
 
-/// A row with the general rate and the usual size of a body.
+/// A row with the general rate limit and the usual body size.
 pub(crate) const fn row(
     method: Method,
     path: &'static str,
@@ -57,7 +58,7 @@ pub(crate) const fn row(
 }
 
 impl Route {
-    /// Noun of the message of a 404, from the last parameter of the path.
+    /// Message of a 404; its noun is that of the path's last parameter.
     pub(crate) fn missing(&self) -> String {
         let names = self.path.split('/').rev();
         let mut names =
@@ -65,48 +66,48 @@ impl Route {
         match (names.next(), names.next()) {
             (Some(own), Some(outer)) => format!("no such {own} of this {outer}"),
             (Some(own), None) => format!("no such {own}"),
-            // A field or a parameter names it.
+            // The body or the query names the organization or project.
             (None, _) => "no such organization or project".to_owned(),
         }
     }
 
-    /// Sets another size of the largest body.
+    /// Sets the maximum size of the body.
     pub(crate) const fn with_body(mut self, max_bytes: usize) -> Self {
         self.max_body_bytes = max_bytes;
         self
     }
 
-    /// Creates a resource with a path of its own.
+    /// The route creates a resource, which has this path.
     pub(crate) const fn creates(mut self, path: &'static str) -> Self {
         self.creates = Some(path);
         self
     }
 
-    /// Compares `If-Match` with the version of the resource.
+    /// The route compares `If-Match` with the resource's version.
     pub(crate) const fn versioned(mut self) -> Self {
         self.is_versioned = true;
         self
     }
 
-    /// Answers with a resource that has an `ETag`.
+    /// The response has an `ETag`.
     pub(crate) const fn tagged(mut self) -> Self {
         self.is_tagged = true;
         self
     }
 
-    /// Sets or deletes cookies.
+    /// The response may set or delete cookies.
     pub(crate) const fn with_cookies(mut self) -> Self {
         self.sets_cookies = true;
         self
     }
 
-    /// Returns true if its answer is the archive of a bundle.
+    /// Returns true if the response is a bundle's archive.
     pub(crate) fn is_archive(&self) -> bool {
         self.path.ends_with("/archive") || self.path.ends_with("/download")
     }
 
-    /// Returns true if answers are kept for `Idempotency-Key`. A public write has no actor to keep
-    /// one for, and the links of a set-up and of an invitation work once.
+    /// Returns true if responses are stored for `Idempotency-Key`. A public write has no actor to
+    /// store them for, and links of set-ups and invitations work only once.
     pub(crate) fn is_repeatable(&self) -> bool {
         let is_one_time = matches!(
             self.access,
@@ -115,19 +116,19 @@ impl Route {
         !is_one_time && !self.method.is_safe()
     }
 
-    /// Returns true if its bodies are so large that only a few are accepted at once.
+    /// Returns true if the body is so large that few are accepted at once.
     pub(crate) fn is_upload(&self) -> bool {
         BODY_BYTES < self.max_body_bytes
     }
 
-    /// Selects the lower rate, for secrets that can be guessed.
+    /// Uses the strict rate limit, for guessable secrets.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;
         self
     }
 }
 
-/// Noun of a path parameter.
+/// Noun for the resource that a path parameter identifies.
 pub(crate) fn noun(parameter: &str) -> &str {
     match parameter {
         "api_key" => "API key",

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// An address with a password or a code.
+/// Maximum size of a body with an address and a password or a code.
 const SIGN_IN_BYTES: usize = 16 * 1024;
 
 const GET: Method = Method::GET;
@@ -34,7 +34,7 @@ const PATCH: Method = Method::PATCH;
 const PUT: Method = Method::PUT;
 const DELETE: Method = Method::DELETE;
 
-/// Every route, by noun.
+/// All routes, grouped by resource.
 #[rustfmt::skip]
 pub static ROUTES: &[Route] = &[
     row(POST, "/setup", Access::SetUp, || routes!(setup::set_up)).tagged().with_cookies().strict()
@@ -234,12 +234,12 @@ pub static ROUTES: &[Route] = &[
     row(DELETE, "/api-keys/{api_key}", Access::WRITE_API_KEYS, || routes!(api_key::delete)).versioned(),
 ];
 
-/// `router` with the log line, correlation ID and bodies of failures that the interface has.
+/// Wraps `router` with the interface's log line, correlation ID and failure bodies.
 pub fn answering(app: &Arc<App>, router: Router) -> Router {
     router.layer(from_fn_with_state(Arc::clone(app), answer::answer))
 }
 
-/// The description of the interface, as `/api/v1/openapi.json` serves it.
+/// The `OpenAPI` document that `/api/v1/openapi.json` serves.
 pub fn description() -> Value {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {
@@ -251,8 +251,8 @@ pub fn description() -> Value {
     openapi::complete(&document, ROUTES)
 }
 
-/// The interface under `/api/v1` with its own description, and `further` routes. All
-/// responses have a correlation ID, and failures a body.
+/// The REST interface with its reference, merged with the routes of `further`. All responses have a
+/// correlation ID; all failures have a body.
 pub fn router(app: &Arc<App>, further: Router, cookie: SessionCookie) -> Router {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {
@@ -269,7 +269,7 @@ pub fn router(app: &Arc<App>, further: Router, cookie: SessionCookie) -> Router 
     let router = router
         .merge(docs::router(&document))
         .merge(sso_browser::router(app))
-        // Not a fallback: merged with other routers, that would be theirs or ours for all paths.
+        // A route and not a fallback: a fallback of merged routers would apply to all paths.
         .route("/api/v1/{*path}", any(async || StatusCode::NOT_FOUND))
         .merge(further)
         .layer(Extension(cookie));

@@ -1,4 +1,4 @@
-//! Single sign-on of organizations: its settings, and identities of users.
+//! Routes of single sign-on: an organization's settings, and identities of users.
 
 pub(crate) mod browser;
 
@@ -271,7 +271,7 @@ impl From<LinkedIdentity> for LinkedIdentityView {
 }
 
 impl SsoBody {
-    /// The settings, and the client's secret.
+    /// Converts the body to settings and client secret.
     fn settings(self) -> Result<(SsoSettings, Option<Zeroizing<String>>), Problem> {
         match (self.oidc, self.saml) {
             (Some(body), None) => {

@@ -1,4 +1,4 @@
-//! API keys.
+//! Routes of API keys.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::names::RenameRequest;

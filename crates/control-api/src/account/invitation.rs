@@ -1,4 +1,4 @@
-//! Invitations.
+//! Routes of invitations.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::org::member::MemberView;

@@ -1,4 +1,4 @@
-//! Sign-in of members, as managed by administrators.
+//! Routes by which administrators manage members' sign-in.
 
 use crate::account::session::{EndedSessions, SessionList};
 use crate::request::extract::{Body, Caller, Path, Visitor};

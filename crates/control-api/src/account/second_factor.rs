@@ -1,4 +1,4 @@
-//! The user's own second factor.
+//! Routes of the user's own second factor.
 
 use crate::account::sign_in::renewed;
 use crate::request::extract::{Body, Caller};

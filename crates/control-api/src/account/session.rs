@@ -1,4 +1,4 @@
-//! Sessions of users.
+//! Routes of the user's sessions.
 
 use crate::request::extract::{Caller, Path};
 use crate::response::problem::Problem;

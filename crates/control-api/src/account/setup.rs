@@ -1,4 +1,4 @@
-//! The first start.
+//! Routes of the set-up.
 
 pub(crate) mod status;
 

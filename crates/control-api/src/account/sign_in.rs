@@ -1,4 +1,4 @@
-//! Sign-in by a password and a second factor.
+//! Routes of sign-in by password and second factor.
 
 use crate::account::session::SessionView;
 use crate::request::extract::{Body, Caller, Visitor};
@@ -149,7 +149,7 @@ pub(crate) async fn prove_again(
     Ok(renewed(cookie, &secret, StatusCode::NO_CONTENT))
 }
 
-/// The answer to a request after which the session has another secret.
+/// Response that carries the session's new secret as a cookie.
 pub(crate) fn renewed(cookie: SessionCookie, secret: &Secret, body: impl IntoResponse) -> Response {
     let mut response = body.into_response();
     if let Ok(field) = cookie.set(secret) {

@@ -1,4 +1,4 @@
-//! Users.
+//! Routes of the user's own account.
 
 use crate::account::sign_in::renewed;
 use crate::request::extract::{Body, Caller};
@@ -85,7 +85,7 @@ pub(crate) async fn me(
             roles,
             version,
         } => {
-            // A change of roles changes the answer without changing the version.
+            // The response also depends on the roles, whose changes do not change the version.
             let revision = roles_revision(&roles);
             let memberships = roles
                 .into_iter()
@@ -115,7 +115,7 @@ pub(crate) async fn me(
     Ok(Resource::untagged(view))
 }
 
-/// A hash of the roles, equal on every replica.
+/// Hash of the roles, equal on all replicas.
 fn roles_revision(roles: &BTreeMap<OrgId, Role>) -> String {
     let roles = roles.iter().map(|(org, role)| format!("{org} {role:?}\n"));
     let mut digest = sha256_hex(roles.collect::<String>().as_bytes());

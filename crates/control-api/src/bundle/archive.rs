@@ -1,4 +1,4 @@
-//! Archives of bundles: download, verification, inspection, comparison.
+//! Routes of archives: download, verification, inspection, comparison.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Caller, Path, Query};
@@ -294,7 +294,7 @@ impl From<SettingChange> for SettingChangeView {
     }
 }
 
-/// The archive as an answer, piece by piece; its digest is its `ETag`.
+/// Streams the archive; the digest is the `ETag`.
 fn stream(archive: Archive) -> Response {
     let Archive {
         digest,

@@ -1,4 +1,4 @@
-//! The decision on a request under a bundle.
+//! Route that explains the decision on a request under a bundle.
 
 use crate::request::extract::{Body, Caller, Path};
 use crate::response::problem::Problem;

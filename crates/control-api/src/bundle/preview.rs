@@ -1,4 +1,4 @@
-//! The effect of files on nodes, before there is a bundle of them.
+//! Route that previews the effect of files before a bundle is created from them.
 
 use crate::bundle::archive::DiffView;
 use crate::bundle::{DiagnosticView, ServicesRequest, source};

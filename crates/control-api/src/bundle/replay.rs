@@ -1,4 +1,4 @@
-//! Recorded requests, decided on under two bundles.
+//! Route that replays recorded requests under two bundles.
 
 use crate::request::extract::{Body, Caller, Path};
 use crate::response::problem::Problem;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// A recording as JSON, with room for escapes.
+/// Maximum size of a recording as JSON, with room for escapes.
 pub(crate) const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 
 /// Recorded requests, and the bundle to compare with.

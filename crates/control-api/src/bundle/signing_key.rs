@@ -1,4 +1,4 @@
-//! Signing keys.
+//! Routes of signing keys.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Caller, Path, Query};
@@ -75,7 +75,7 @@ impl From<&SigningKey> for SigningKeyView {
     }
 }
 
-/// The public half of a key, in the format of nodes and verifiers.
+/// The public half of a key as a JSON Web Key, for nodes and verifiers.
 pub(crate) fn web_key(key: &Versioned<SigningKey>) -> JsonWebKey {
     let key = &key.value;
     let public = JsonWebKey::ed25519(key.id, key.public_key.as_str().to_owned());

@@ -1,4 +1,4 @@
-//! Certificates. No answer holds a private key.
+//! Routes of certificates. No response contains a private key.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

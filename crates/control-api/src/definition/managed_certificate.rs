@@ -1,4 +1,4 @@
-//! Managed certificates: obtained and renewed by ACME.
+//! Routes of managed certificates, which are obtained and renewed by ACME.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

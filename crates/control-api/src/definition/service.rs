@@ -1,4 +1,4 @@
-//! Services.
+//! Routes of services.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

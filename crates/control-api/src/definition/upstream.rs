@@ -1,4 +1,4 @@
-//! Upstreams.
+//! Routes of upstreams.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

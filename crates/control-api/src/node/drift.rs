@@ -1,4 +1,4 @@
-//! Drift: nodes that run something else than they were ordered to run.
+//! Routes of drift: nodes that run another bundle than the ordered one.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

@@ -1,4 +1,4 @@
-//! Enrolment tokens.
+//! Routes of enrolment tokens.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::names::RenameRequest;

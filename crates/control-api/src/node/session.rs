@@ -1,4 +1,4 @@
-//! Requests of nodes.
+//! Routes for nodes: registration, tokens, heartbeats, orders, certificates, events.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::bundle::signing_key::web_key;
@@ -35,7 +35,8 @@ pub(crate) struct WaitQuery {
     wait: Option<u64>,
 }
 
-/// A long poll, counted until it is dropped: its client may disconnect at any time.
+/// Guard of a long poll, which counts it in the metrics until it is dropped: the client may
+/// disconnect at any time.
 struct LongPoll;
 
 impl LongPoll {

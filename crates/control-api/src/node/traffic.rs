@@ -1,4 +1,4 @@
-//! Requests of a project by steps of time.
+//! Route of a project's traffic in steps of time.
 
 use crate::request::extract::{Caller, Path, Query};
 use crate::response::problem::Problem;

@@ -1,4 +1,4 @@
-//! A node, for operators.
+//! JSON representation of nodes, for operators.
 
 use control_app::Versioned;
 use control_domain::{HeartbeatInterval, Node, NodeReport, NodeState, OrderSummary, Tenant};
@@ -175,7 +175,8 @@ impl From<&NodeStatus> for StatusView {
     }
 }
 
-/// Suffix of the version in the `ETag`: a heartbeat, an order and time change the view as well.
+/// Suffix of the `ETag` after the version, because heartbeats, orders and time change the view
+/// without a new version.
 pub(crate) fn revision(
     node: &Versioned<Node>,
     interval: HeartbeatInterval,

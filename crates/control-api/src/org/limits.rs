@@ -1,4 +1,4 @@
-//! The limits of an organization.
+//! Route of an organization's limits.
 
 use crate::request::extract::{Caller, Path};
 use crate::response::problem::Problem;

@@ -1,4 +1,4 @@
-//! Members of organizations.
+//! Routes of members.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

@@ -1,4 +1,4 @@
-//! Members that an administrator removed.
+//! Routes of members that an administrator removed.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Caller, Path, Query};

@@ -1,4 +1,4 @@
-//! Security requirements for members of an organization.
+//! Routes of an organization's security requirements.
 
 use crate::request::extract::{Body, Caller, Path};
 use crate::response::problem::Problem;

@@ -1,4 +1,4 @@
-//! Roles of members in single projects.
+//! Routes of members' roles in single projects.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

@@ -1,4 +1,4 @@
-//! Webhooks of a project.
+//! Routes of webhooks.
 #![expect(unused_qualifications, reason = "the path macro writes them")]
 
 use crate::request::extract::{Body, Caller, Path, Query};

@@ -1,4 +1,5 @@
-//! `docs/reference/access.md`: the rights of each role and credential, from the tables of routes and of pages.
+//! Generates `docs/reference/access.md`, the rights of each role and credential, from the tables of
+//! routes and pages.
 
 use crate::route::Route;
 use axum::http::Method;
@@ -35,7 +36,7 @@ ignored. Without a session they redirect to the sign-in, without a fresh proof t
 |---|---|---|---|---|---|
 ";
 
-/// The page of the table of routes, and of the table of pages: method, path and access rule of each.
+/// Text of the page. `pages` are the browser's pages: method, path and access rule of each.
 pub fn access_md<'a>(
     routes: &[Route],
     pages: impl IntoIterator<Item = (&'a Method, &'a str, Access)>,
@@ -56,7 +57,7 @@ pub fn access_md<'a>(
     text
 }
 
-/// An access rule, by kind of caller.
+/// An access rule as a row of the table, by kind of caller.
 struct Row {
     /// The minimum role of a user with a session; `None` if no role suffices.
     role: Option<Role>,
@@ -66,7 +67,7 @@ struct Row {
 }
 
 impl Row {
-    /// The cells of the roles, and of the fresh proof.
+    /// Cells of the roles and of the fresh proof.
     fn roles(&self) -> String {
         let may = |role: Role| {
             let is_enough = self.role.is_some_and(|least| least <= role);

@@ -1,13 +1,13 @@
-//! Bounds of request fields that their types' attributes do not express: names, labels, addresses,
-//! keys of maps. A fragment is merged into the schema of its field.
+//! Constraints of request fields that cannot be derived from their Rust types: names, labels,
+//! addresses, map keys. Each fragment is merged into the schema of its field.
 
 use serde_json::{Map, Value, json};
 
-/// Visible characters, and spaces that are not at an end. Of the characters that `Name` refuses, those beyond U+FFFF are
-/// missing: not all readers of patterns take them.
+/// Visible characters and inner spaces. Characters beyond U+FFFF that `Name` refuses are missing,
+/// because not every regex engine supports them.
 const NAME: &str = "^(?!\\s)(?!.*\\s$)[^\\u0000-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\
     \\u180e\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb]+$";
-/// No control characters, and no spaces at an end.
+/// No control characters, and no space at either end.
 const TEXT: &str = "^(?!\\s)(?!.*\\s$)[^\\u0000-\\u001f\\u007f-\\u009f]+$";
 /// No control characters.
 const LINE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$";
@@ -16,20 +16,20 @@ const HOST: &str = "^[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+$";
 const SERVER_NAME: &str = "^[^\\s/\"\\\\@\\u0000-\\u001f\\u007f-\\u009f]+$";
 const ADDRESS: &str = "^[^\\s/\"\\\\@\\u0000-\\u001f\\u007f-\\u009f]+:0*[1-9][0-9]{0,4}$";
 const PATH: &str = "^/[^\\s?#\\u0000-\\u001f\\u007f-\\u009f]*$";
-/// A relative path of at most 8 parts without `.` and `..`.
+/// A relative path of at most 8 components, without `.` and `..`.
 const FILE: &str = "^(?!\\.{1,2}(/|$))(?!.*/(\\.{1,2})?(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]\
     [^\\\\\\u0000-\\u001f\\u007f-\\u009f]*$";
 const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
-/// A token of HTTP.
+/// A `token` of HTTP (RFC 9110, section 5.6.2).
 const TOKEN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 const SETTING: &str = "^[a-z0-9-]+$";
 const WEB_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?://[^@#\\s]+$";
 const LABEL_NAME: &str = "^[a-z0-9._/-]{1,63}$";
 const LABEL_VALUE: &str = "^[!-~]{0,128}$";
-/// A counter of a node.
+/// Maximum value of a counter in a node's report.
 const MAX_COUNT: i64 = 1_000_000_000_000_000;
 
-/// Fields that are names for people.
+/// Fields with a display name.
 const NAMES: &[(&str, &str)] = &[
     ("AcceptRequest", "user_name"),
     ("CertificateRequest", "name"),
@@ -50,7 +50,7 @@ const NAMES: &[(&str, &str)] = &[
     ("WebhookRequest", "name"),
 ];
 
-/// Fields that are labels which a node gets or needs.
+/// Fields with labels that a node gets or needs.
 const LABELS: &[(&str, &str)] = &[
     ("CertificateRequest", "node_labels"),
     ("ManagedCertificateRequest", "node_labels"),
@@ -59,7 +59,7 @@ const LABELS: &[(&str, &str)] = &[
     ("RegisterRequest", "labels"),
 ];
 
-/// Fields that are URLs which the control plane calls, or sends browsers to.
+/// Fields with URLs that the control plane calls or redirects browsers to.
 const URLS: &[(&str, &str)] = &[
     ("ManagedCertificateRequest", "directory"),
     ("OidcBody", "authorize_url"),
@@ -82,7 +82,7 @@ const COUNTS: &[(&str, &str)] = &[
     ("RouteTraffic", "requests"),
 ];
 
-/// A schema, one of its fields, and the bounds of that.
+/// A schema, one of its fields, and the field's constraints.
 type Fragment = (&'static str, &'static str, Value);
 
 /// The fragments of all schemas.
@@ -106,7 +106,7 @@ pub(crate) fn fragments() -> Vec<Fragment> {
     all
 }
 
-/// Labels with values of a type.
+/// Schema of labels, with the given schema for values.
 fn labels(value: &Value) -> Value {
     json!({
         "propertyNames": {"type": "string", "pattern": LABEL_NAME},
@@ -114,7 +114,6 @@ fn labels(value: &Value) -> Value {
     })
 }
 
-/// Services, upstreams and certificates.
 fn definitions() -> Vec<Fragment> {
     let settings = json!({"propertyNames": {"type": "string", "pattern": SETTING}});
     let chain = json!({"pattern": "-----BEGIN CERTIFICATE-----"});
@@ -137,7 +136,6 @@ fn definitions() -> Vec<Fragment> {
     ]
 }
 
-/// Files of bundles, and questions about them.
 fn bundles() -> Vec<Fragment> {
     let name = json!({"type": "string", "minLength": 1, "maxLength": 200, "pattern": FILE});
     let files = json!({"required": ["proxy.kdl"], "propertyNames": name});
@@ -163,7 +161,6 @@ fn bundles() -> Vec<Fragment> {
     ]
 }
 
-/// Reports of nodes, and changes of their labels.
 fn reports() -> Vec<Fragment> {
     let count = json!({"type": "integer", "minimum": 0, "maximum": MAX_COUNT});
     let sum = json!({"maximum": i64::MAX});
@@ -205,7 +202,6 @@ fn reports() -> Vec<Fragment> {
     ]
 }
 
-/// Single sign-on and the set-up.
 fn organizations() -> Vec<Fragment> {
     let mapping = json!({"minProperties": 1, "maxProperties": 500, "propertyNames": {
         "type": "string", "minLength": 1, "maxLength": 256,
@@ -233,14 +229,14 @@ fn organizations() -> Vec<Fragment> {
     ]
 }
 
-/// Adds the bounds to the schemas of a description.
+/// Merges the constraints into the schemas of an `OpenAPI` document.
 pub(super) fn complete(document: &mut Value) {
     for (schema, field, fragment) in fragments() {
         if let Some(property) = document.pointer_mut(&pointer(schema, field)) {
             *property = merged(property.take(), &fragment);
         }
     }
-    // Exactly one of files and services is required.
+    // Exactly one of `files` and `services` is required.
     for schema in ["NewBundleRequest", "PreviewRequest"] {
         let pointer = format!("/components/schemas/{schema}");
         if let Some(schema) = document.pointer_mut(&pointer) {
@@ -250,12 +246,12 @@ pub(super) fn complete(document: &mut Value) {
     }
 }
 
-/// The place of a field in a description.
+/// JSON pointer to a field in an `OpenAPI` document.
 pub(crate) fn pointer(schema: &str, field: &str) -> String {
     format!("/components/schemas/{schema}/properties/{field}")
 }
 
-/// An object with the members of another one, of which the values win.
+/// Merges two objects; values of `more` take precedence.
 fn merged(object: Value, more: &Value) -> Value {
     let mut members = match object {
         Value::Object(members) => members,

@@ -1,4 +1,4 @@
-//! The description of the interface as JSON and as a page.
+//! Serves the `OpenAPI` document as JSON and as an HTML page.
 
 use crate::reference::{STYLE, page};
 use axum::Router;
@@ -10,10 +10,10 @@ use serde_json::Value;
 use std::sync::Arc;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-/// Scripts and framing are forbidden, and styles come only from this server.
+/// Content security policy: no scripts, no framing, style sheets only from this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// `/api/v1/openapi.json` and `/api/docs`.
+/// Routes `/api/v1/openapi.json` and `/api/docs`.
 pub(crate) fn router(document: &Value) -> Router {
     let html: Arc<str> = page(document).into();
     let document = Bytes::from(document.to_string());

@@ -1,11 +1,11 @@
-//! Fields of responses, in the `OpenAPI` document: each is described where it is sent.
+//! Response header fields in the `OpenAPI` document.
 
 use crate::route::{PREFIX, Route};
 use axum::http::Method;
 use control_domain::Access;
 use serde_json::{Map, Value, json};
 
-/// A field that several responses have.
+/// A header field shared by several responses.
 struct Field {
     name: &'static str,
     description: &'static str,
@@ -43,7 +43,7 @@ const FILE: Field = text(
     "The name of the file: the digest of the archive",
 );
 const RETRY_AFTER: Field = number("Retry-After", "Seconds until a repetition may succeed");
-/// Fields on the rate limit. A failure before the limit is known has none of them.
+/// Header fields of rate limits. Responses to failures before the limit is known lack them.
 const RATE: [Field; 3] = [
     number("X-RateLimit-Limit", "Requests that are admitted at once"),
     number("X-RateLimit-Remaining", "Requests that are left"),
@@ -52,7 +52,7 @@ const RATE: [Field; 3] = [
         "Time when all are left again, in seconds since 1970",
     ),
 ];
-/// Ends the name of a component of a field that may be absent.
+/// Suffix of the component's name for a field that may be absent.
 const OPTIONAL: &str = ".optional";
 
 const fn text(name: &'static str, description: &'static str) -> Field {
@@ -81,7 +81,7 @@ impl Field {
     }
 }
 
-/// The fields that responses refer to.
+/// Reusable components for header fields.
 pub(super) fn components() -> Value {
     let always = [
         CORRELATION_ID,
@@ -102,7 +102,7 @@ pub(super) fn components() -> Value {
     Value::Object(always.chain(optional).collect())
 }
 
-/// Describes the fields of each response of an operation.
+/// Adds the header fields to each response of an operation.
 pub(super) fn complete(route: &Route, responses: &mut Map<String, Value>) {
     for (status, response) in responses.iter_mut() {
         let fields = fields(route, status);
@@ -127,7 +127,7 @@ fn fields(route: &Route, status: &str) -> Map<String, Value> {
     }
     let is_resource = matches!(status, "200" | "201" | "304");
     if route.is_tagged && is_resource {
-        // An API key, as the caller of `/users/me`, is not a resource with a version.
+        // `/users/me` of an API key has no version, so the `ETag` is optional.
         add(
             &TAG,
             route.access != Access::SignedIn || route.method != Method::GET,

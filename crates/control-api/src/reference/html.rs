@@ -1,4 +1,4 @@
-//! `/api/docs`: one page without a script, so the strictest content security policy holds.
+//! The HTML page `/api/docs`. It has no script, so the strictest content security policy applies.
 
 use crate::reference::model::{Answer, Field, Kind, Operation, Reference, Schema};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 /// The style sheet, at `/api/docs/style.css`.
 pub(crate) const STYLE: &str = include_str!("../../assets/docs.css");
 
-/// The page of a description.
+/// Renders an `OpenAPI` document as an HTML page.
 pub(crate) fn page(document: &Value) -> String {
     let reference = Reference::read(document);
     let Reference {
@@ -109,7 +109,7 @@ fn describe(html: &mut String, operation: &Operation) {
     .unwrap_or_default();
 }
 
-/// The request as a shell command.
+/// The request as a `curl` command line.
 fn command(operation: &Operation) -> String {
     let Operation {
         method, path, body, ..

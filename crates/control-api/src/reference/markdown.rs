@@ -1,4 +1,4 @@
-//! `docs/reference/api.md`
+//! Generates `docs/reference/api.md`.
 
 use crate::reference::model::{Answer, Field, Kind, Operation, Reference, Schema};
 use serde_json::Value;
@@ -17,7 +17,7 @@ Every operation may answer 400, 429, 500 and 503; one that needs a credential 40
 writes 409, 412, 413, 415 and 422, and a list with `sort` 422. All failures have the body `ErrorResponse`.
 ";
 
-/// The page of a description.
+/// Renders an `OpenAPI` document as Markdown.
 pub fn reference_md(description: &Value) -> String {
     let reference = Reference::read(description);
     let mut page = format!("# Interface of the control plane\n\n{OPENING}");

@@ -1,4 +1,4 @@
-//! The `OpenAPI` document, parsed for both reference pages.
+//! The `OpenAPI` document, parsed for both renderings of the reference.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub(super) struct Reference {
     pub(super) schemas: Vec<Schema>,
 }
 
-/// The operations on one noun.
+/// The operations on one kind of resource.
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) name: String,
@@ -31,7 +31,7 @@ pub(super) struct Operation {
     pub(super) answers: Vec<Answer>,
 }
 
-/// One status that an operation answers with.
+/// A status that an operation may return.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) status: String,
@@ -50,7 +50,7 @@ pub(super) struct Field {
     pub(super) about: String,
 }
 
-/// Description of a type, with the schema it refers to.
+/// Description of a type, and the schema that it refers to.
 #[derive(Debug, Default)]
 pub(super) struct Kind {
     pub(super) words: String,
@@ -63,7 +63,7 @@ pub(super) struct Schema {
     pub(super) name: String,
     pub(super) about: String,
     pub(super) fields: Vec<Field>,
-    /// The values, if they are few.
+    /// Permitted values of an enumeration.
     pub(super) values: Vec<String>,
 }
 
@@ -138,7 +138,7 @@ impl Schema {
     }
 }
 
-/// The properties of an object, of each part of a combination too.
+/// Collects the properties of an object, including those of each part of a combination.
 fn collect_fields(schema: &Value, fields: &mut Vec<Field>) {
     let required = schema.get("required").and_then(Value::as_array);
     for (name, property) in members(schema, "/properties") {
@@ -170,7 +170,7 @@ fn parameter(parameter: &Value) -> Field {
     }
 }
 
-/// The type of a body; its media type too unless that is JSON.
+/// Type of a body; includes the media type unless it is JSON.
 fn content(holder: &Value) -> Option<Kind> {
     let kinds = holder.get("content")?.as_object()?;
     let (media, described) = kinds.iter().next()?;

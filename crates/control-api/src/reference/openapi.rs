@@ -1,4 +1,5 @@
-//! The `OpenAPI` document: the handlers' annotations, completed with parts common to all.
+//! The `OpenAPI` document: the handlers' annotations, completed with parts that all operations
+//! share.
 
 use crate::reference::{constraints, headers};
 use crate::route::{PREFIX, Route};
@@ -9,7 +10,7 @@ use control_wire::ErrorResponse;
 use serde_json::{Map, Value, json};
 use utoipa::OpenApi;
 
-/// The title, and the schemas that no handler names.
+/// Title of the document, and schemas that no handler refers to.
 #[derive(OpenApi)]
 #[openapi(
     info(
@@ -21,7 +22,7 @@ use utoipa::OpenApi;
 )]
 struct Base;
 
-/// Failures that any route may answer with.
+/// Failures that every route may return.
 const COMMON_FAILURES: &[(&str, &str)] = &[
     ("400", "The request cannot be read, or a parameter is wrong"),
     (
@@ -56,7 +57,7 @@ const WRITE_FAILURES: &[(&str, &str)] = &[
 /// The schema of a response that is an archive.
 const ARCHIVE_POINTER: &str = "/content/application~1zstd/schema";
 
-/// The failure of a list that can be sorted.
+/// The failure of lists with the parameter `sort`.
 const UNSORTED: (&str, &str) = (
     "422",
     "The list has no field of the name in `sort`, or `order` is there too: `error.details` names `sort` and the fields",
@@ -66,7 +67,7 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
 
-/// Completes each operation from its row: parameters, failures and credentials.
+/// Completes each operation from its route: parameters, failures and credentials.
 pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) -> Value {
     let mut document = serde_json::to_value(document).unwrap_or_default();
     for route in routes {
@@ -140,8 +141,8 @@ fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
     operation.insert("x-access".to_owned(), json!(access_text(route.access)));
 }
 
-/// Adds the description that `OpenAPI` requires to a handler's response without one, and the type of an archive,
-/// which is not a list of numbers.
+/// Adds the description that `OpenAPI` requires if the handler has none, and describes an archive
+/// as binary instead of as a list of numbers.
 fn describe(status: &str, response: &mut Value) {
     if let Some(archive) = response.pointer_mut(ARCHIVE_POINTER) {
         *archive = json!({"type": "string", "format": "binary"});
@@ -199,7 +200,7 @@ fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static st
     let is_public = route.access == Access::Public;
     let is_read = route.method.is_safe();
     let allowed = move |status: &str| match status {
-        // The credential of a public write is in its body: a password, a code, a link.
+        // A public write has its credential in the body: a password, a code or a link.
         "401" => !is_public || !is_read,
         _ => !is_public,
     };
@@ -235,7 +236,7 @@ fn security_of(access: Access) -> Value {
     }
 }
 
-/// Description of the access rule, for readers of the `OpenAPI` document.
+/// Description of an access rule in the `OpenAPI` document.
 fn access_text(access: Access) -> String {
     match access {
         Access::Public => "any client".to_owned(),

@@ -22,7 +22,7 @@ use jiff::Timestamp;
 use metrics::counter;
 use std::sync::Arc;
 
-/// Runs before every handler, with its row of the table.
+/// Middleware in front of every handler; gets the handler's route.
 pub(crate) async fn admit(
     State((app, route)): State<(Arc<App>, &'static Route)>,
     request: Request,
@@ -64,15 +64,15 @@ pub(crate) async fn admit(
     response
 }
 
-/// Takes a token from the buckets of `address` for the response, unless a row of the table took
-/// one: paths without a route, other methods and the description cost as much.
+/// Charges the rate limit of `address` unless a route has already charged it: requests for unknown
+/// paths, for other methods and for the reference cost as much.
 pub(crate) async fn meter(app: &App, address: &AddressBuckets, response: Response) -> Response {
     let was_taken = response.headers().contains_key(RATE_LIMIT);
     if was_taken || response.status() == StatusCode::SERVICE_UNAVAILABLE {
         return response;
     }
     let class = RateClass::General;
-    // Routes without a need for the database answer while it is down.
+    // Routes that need no database respond while it is down.
     let taken = address.take(app, app.now()).await;
     let Ok(allowance) = taken else {
         return response;
@@ -86,8 +86,8 @@ pub(crate) async fn meter(app: &App, address: &AddressBuckets, response: Respons
     response
 }
 
-/// Identifies the actor, after a token was taken. A node's credential is invalid at another node's
-/// path.
+/// Authenticates the actor, after a token was taken. A node's credential is refused on another
+/// node's path.
 async fn identify(
     app: &App,
     route: &Route,
@@ -107,7 +107,7 @@ async fn identify(
     control_http::identify(app, route.rate, presented, extensions, now, accepts).await
 }
 
-/// The node that the path requires the credential of.
+/// Identifier of the node in the path, if the route needs that node's credential.
 async fn node_of_path(route: &Route, parts: &mut Parts) -> Option<NodeId> {
     if !matches!(route.access, Access::OwnNode | Access::OwnNodeKey) {
         return None;
@@ -133,11 +133,12 @@ async fn enter(
     refuse_other_sites(&request)?;
     call.if_match = extract::if_match(request.headers());
     if call.if_match.is_some() && !route.is_versioned {
-        // No version of a resource is compared, so none matches. [RFC 9110 §13.1.1]
+        // The resource has no version to compare, so no `If-Match` can match (RFC 9110, section
+        // 13.1.1).
         return Err(Error::Precondition.into());
     }
     let (mut parts, body) = request.into_parts();
-    // A body without a length counts as the largest.
+    // A body without a length counts as one of the maximum size.
     let hint = body.size_hint().upper();
     let bytes = hint.and_then(|bytes| usize::try_from(bytes).ok());
     let bytes = bytes.map_or(route.max_body_bytes, |bytes| {
@@ -159,8 +160,8 @@ async fn enter(
     }
 }
 
-/// Reserves resources for a body of up to `bytes` before it is read: bytes of a node's budget,
-/// and a permit if it is large, to be held until the body is answered.
+/// Reserves resources before the body is read: bytes of a node's budget, and a permit for a large
+/// body, held until the response is sent.
 async fn body_permit(
     app: &App,
     route: &Route,
@@ -181,13 +182,13 @@ async fn body_permit(
                 .await?;
             Ok(Some(permit))
         }
-        // A malformed identifier is refused before the body is read.
+        // A malformed identifier in the path is refused before the body is read.
         None => app.body_permit(&call.actor, bytes).await,
     }
 }
 
-/// Admits a request that needs no credential. It may set a session cookie, so requests from other sites are
-/// refused.
+/// Admits a request that needs no credential. Refuses cross-site requests, because the response may
+/// set a session cookie.
 async fn visit(
     route: &Route,
     now: Timestamp,
@@ -215,7 +216,8 @@ fn call(actor: Actor, now: Timestamp, request: &Request) -> Call {
     }
 }
 
-/// A browser sends its cookie with cross-site requests too, and marks them as such.
+/// Refuses cross-site requests with cookies: browsers send cookies with them as well, but mark them
+/// by `Sec-Fetch-Site` or `Origin`.
 fn refuse_other_sites(request: &Request) -> Result<(), Problem> {
     let presented = presented(request.headers(), request.extensions());
     if matches!(presented, Some(Presented::Session(_))) && !is_same_origin(request) {

@@ -1,5 +1,5 @@
-//! The middleware around every answer: correlation ID, log line, body of a failure; below `/api` a
-//! token of a rate limit, even without a route.
+//! Middleware around every response: correlation ID, log line, body of failures. Below `/api` it
+//! charges the rate limit even for unknown paths.
 
 use crate::request::admission;
 use crate::response::problem::{FailureForm, Problem};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Prefix of rate-limited paths; health checks and metrics are exempt.
 const INTERFACE: &str = "/api/";
-/// The type of pages, which are rendered elsewhere.
+/// Content type of HTML pages, which are already rendered.
 const HTML: &str = "text/html; charset=utf-8";
 
 /// Wraps all handlers and the framework's own refusals.
@@ -71,7 +71,7 @@ fn keep_apart(headers: &mut HeaderMap) {
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
 }
 
-/// The failure that is to be written; `None` if the response has a body of its own, JSON or a page.
+/// The failure to write as a body; `None` if the response has a JSON or HTML body of its own.
 fn problem_of(response: &mut Response) -> Option<Problem> {
     let known = response.extensions_mut().remove::<Problem>();
     let status = response.status();
@@ -81,7 +81,7 @@ fn problem_of(response: &mut Response) -> Option<Problem> {
     known.or_else(|| (failed && !has_body).then(|| Problem::from_status(status)))
 }
 
-/// A request without a response, also after its client disconnects.
+/// Guard that counts a request in flight, even if its client disconnects.
 #[derive(Debug)]
 struct InFlight;
 
@@ -122,7 +122,7 @@ impl LoggedRequest {
         }
     }
 
-    /// Returns true if the caller has this version of the resource already (`If-None-Match`).
+    /// Returns true if `If-None-Match` contains the `ETag` of the response.
     fn is_newest(&self, response: &Response) -> bool {
         let tag = response.headers().get(header::ETAG);
         let (Some(known), Some(tag)) = (&self.known_tags, tag) else {

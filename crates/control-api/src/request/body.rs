@@ -1,4 +1,4 @@
-//! Bodies of requests: how large, how slow, in which form.
+//! Request bodies: limits on size and time, and parsing.
 
 mod wrong_fields;
 
@@ -12,29 +12,29 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// A body may take this long, and a second more for each [`BYTES_A_SECOND`] of the largest one.
+/// Time limit for a body, in addition to a second per [`BYTES_A_SECOND`] of the maximum size.
 const BODY_GRACE: Duration = Duration::from_secs(30);
 const BYTES_A_SECOND: u64 = 128 * 1024;
-/// Minimum rate of a body after [`BODY_GRACE`]; a slower one is aborted, because it may hold a
-/// place that another upload needs.
+/// Minimum rate of a body after [`BODY_GRACE`]. A slower body is aborted, because it may hold a
+/// permit that another upload needs.
 const MIN_BYTES_A_SECOND: u64 = 16 * 1024;
-/// Grace period of an upload while an organization without a permit waits for one.
+/// Grace period of an upload while an organization without a permit waits.
 const WANTED_GRACE: Duration = Duration::from_secs(5);
 const WANTED_BYTES_A_SECOND: u64 = 512 * 1024;
-/// Interval at which the reader of a stalled body checks for such organizations.
+/// Interval at which the reader of a stalled body checks whether an organization waits.
 const PRESSURE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The largest body of the route, in bytes.
+/// Maximum size of the route's body, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BodyLimit(pub(crate) usize);
 
 impl BodyLimit {
-    /// The body, if it is not larger.
+    /// Reads the body.
     ///
     /// # Errors
     ///
-    /// 413 if it is too large: at once if the client waits for `100 Continue`. 408 if it is too
-    /// slow. 400 if it is incomplete.
+    /// 413 if the body is too large, before it is sent if the client waits for `100 Continue`; 408
+    /// if it is too slow; 400 if it is incomplete.
     pub(crate) async fn read(self, parts: &Parts, body: Body) -> Result<Bytes, Problem> {
         let Self(limit) = self;
         let headers = &parts.headers;
@@ -59,8 +59,8 @@ impl BodyLimit {
         }
     }
 
-    /// Reads and drops the body: without `Expect` the client is already sending, and would see a
-    /// broken connection instead of the response.
+    /// Reads the body and discards it. A client without `Expect` is already sending, and would see
+    /// a broken connection instead of the response.
     pub(crate) async fn discard(self, headers: &HeaderMap, body: Body) {
         if headers.contains_key(header::EXPECT) {
             return;
@@ -68,7 +68,7 @@ impl BodyLimit {
         let Self(limit) = self;
         let mut body = Limited::new(body, limit);
         let read = async { while let Some(Ok(_)) = body.frame().await {} };
-        // The response is sent in any case.
+        // On a timeout the response is sent anyway.
         timeout(BODY_GRACE, read).await.unwrap_or_default();
     }
 }
@@ -125,7 +125,7 @@ pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         (Ok(value), Ok(())) => Ok(value),
         (Ok(_), Err(error)) => Err(not_json(&error)),
         (Err(error), _) => {
-            // The library's error classes do not identify all texts that are not JSON.
+            // The library's error classes do not distinguish all texts that are not JSON.
             let checked = serde_json::from_str::<IgnoredAny>(text);
             checked.map_err(|error| not_json(&error))?;
             Err(Problem::invalid_fields(

@@ -1,4 +1,4 @@
-//! The credential of a request, at its admission and after a slow body.
+//! Credentials of requests: extraction, and a second check after slow bodies and long waits.
 
 use crate::response::problem::Problem;
 use axum::http::request::Parts;
@@ -9,15 +9,15 @@ use control_http::{SessionCookie, cookie};
 
 const NODE_KEY: HeaderName = HeaderName::from_static("x-service-node-key");
 
-/// The rule that admitted a request.
+/// The access rule that admitted the request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdmittedBy(pub(crate) Access);
 
-/// Checks the credential of `call` again, if its request has waited for its body or for news.
+/// Checks the credential of `call` again, if the request has waited for its body or for a change.
 ///
 /// # Errors
 ///
-/// 401, 403 or 404 as at its admission, 409 if the rights of the credential changed.
+/// 401, 403 or 404 as at admission; 409 if the rights of the credential have changed.
 pub(crate) async fn check_again(app: &App, call: &Call, request: &Parts) -> Result<(), Problem> {
     let Some(AdmittedBy(access)) = request.extensions.get().copied() else {
         return Ok(());
@@ -29,8 +29,8 @@ pub(crate) async fn check_again(app: &App, call: &Call, request: &Parts) -> Resu
     Ok(checked.await?)
 }
 
-/// The credential of a request. Two of one kind count as none: a program in front may have used the
-/// other one.
+/// The credential of a request. Several of the same kind count as none, because a proxy in front
+/// may have checked another one.
 pub(crate) fn presented<'a>(
     headers: &'a HeaderMap,
     extensions: &Extensions,
@@ -53,7 +53,7 @@ pub(crate) fn presented<'a>(
     cookie(headers, name).map(Presented::Session)
 }
 
-/// The text of a field that occurs once; else empty, which is not a valid credential.
+/// Value of a field that occurs exactly once; otherwise empty, which is never a valid credential.
 fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> &'a str {
     let mut values = headers.get_all(name).iter();
     let first = values.next().filter(|_| values.next().is_none());

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// The actor, the time and the rest of [`Call`], as admission made it.
+/// The [`Call`] that admission created.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(pub(crate) Call);
 
@@ -31,7 +31,7 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// A request without a credential, as admission made it.
+/// The [`Visit`] that admission created for a request without a credential.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor(pub(crate) Visit);
 
@@ -44,12 +44,12 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-/// Context of a request without a credential.
+/// Creates the visit of a request without a credential.
 pub(crate) fn visit(now: Timestamp, request: &Request) -> Visit {
     visit_with(now, request.headers(), request.extensions())
 }
 
-/// Visit of a request, from its parts.
+/// Creates a visit from header fields and extensions.
 pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Extensions) -> Visit {
     let scheme = extensions.get::<SessionCookie>().copied();
     let known = cookie(headers, scheme.unwrap_or_default().browser_name());
@@ -63,7 +63,7 @@ pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Exten
     }
 }
 
-/// A JSON body. No body at all counts as an object without fields.
+/// A JSON body; an empty body counts as an object without fields.
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -112,7 +112,7 @@ fn is_encoded(headers: &HeaderMap) -> bool {
     codings.any(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
-/// The identifiers in the path, each a UUID with its hyphens.
+/// Identifiers in the path, each a UUID with hyphens.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -134,12 +134,12 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// Other spellings of a UUID would give one resource several addresses.
+/// Other spellings of a UUID are refused: each resource has exactly one URL.
 fn is_hyphenated(text: &str) -> bool {
     text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
 }
 
-/// The query parameters.
+/// Query parameters.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
 
@@ -147,7 +147,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        // PostgreSQL compares no text with a NUL.
+        // PostgreSQL rejects text with NUL.
         if parts.uri.query().is_some_and(|query| query.contains("%00")) {
             return Err(Problem::bad_query("a value has the character NUL"));
         }
@@ -161,7 +161,7 @@ impl<S: Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// The versions in `If-Match`; `None` for no field, or `*`. A foreign tag matches nothing.
+/// Versions in `If-Match`; `None` without the field, or for `*`. A foreign tag matches no version.
 pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i64>> {
     let lines = headers.get_all(header::IF_MATCH).iter();
     let lines: Vec<&str> = lines
@@ -174,18 +174,18 @@ pub(crate) fn if_match(headers: &HeaderMap) -> Option<Vec<i64>> {
     Some(tags.filter_map(version).collect())
 }
 
-/// The version of a tag; the suffix after a hyphen is not compared.
+/// Version in a tag; a suffix after a hyphen is ignored.
 fn version(tag: &str) -> Option<i64> {
     let quoted = tag.trim().strip_prefix('"')?.strip_suffix('"')?;
     let version = quoted
         .split_once('-')
         .map_or(quoted, |(version, _)| version);
     let number: i64 = version.parse().ok()?;
-    // `+1` and `01` are not canonical.
+    // Refuses non-canonical numbers such as `+1` and `01`.
     (number.to_string() == version).then_some(number)
 }
 
-/// The tags in `If-None-Match`, without quotes.
+/// Tags in `If-None-Match`, without quotes.
 pub(crate) fn if_none_match(headers: &HeaderMap) -> Vec<String> {
     let value = headers.get(header::IF_NONE_MATCH);
     let text = value.and_then(|value| value.to_str().ok());

@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: a request that is sent twice is carried out once.
+//! `Idempotency-Key`: a request that is sent twice is executed once.
 
 use crate::request::body::BodyLimit;
 use crate::request::credential;
@@ -14,13 +14,13 @@ use control_auth::sha256;
 use uuid::Uuid;
 
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
-/// Responses to commands are single resources; larger ones are not stored.
+/// Maximum size of a response that is buffered; responses to commands are single resources.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
-/// A larger answer is not kept for 24 hours: one key could fill the database with them.
+/// Maximum size of a stored response: larger ones, kept for 24 hours, could fill the database.
 const MAX_KEPT_BYTES: usize = 8 * 1024;
 const MAX_KEY_BYTES: usize = 255;
 
-/// Runs the handler, or repeats the answer that it gave.
+/// Runs the handler, or repeats the stored response.
 pub(crate) async fn run(
     app: &App,
     route: &Route,
@@ -64,12 +64,12 @@ pub(crate) async fn run(
         Reservation::Replied { reply, tenant } => {
             app.check_repetition(&call.actor, route.access, tenant, named)
                 .await?;
-            // A deleted resource has no path.
+            // The path of a deleted resource is not checked.
             let path = (parts.method != Method::DELETE).then(|| parts.uri.path());
             if let Some(path) = reply.location.as_deref().or(path)
                 && app.is_gone(path).await?
             {
-                // The response would refer to a deleted resource.
+                // The stored response would refer to a deleted resource.
                 let gone = "carried out before; the resource was deleted since";
                 return Err(Problem::repeated(gone));
             }
@@ -87,7 +87,7 @@ fn name(call: &Call, method: &str, uri: &str, key: &HeaderValue) -> String {
     sha256(&[actor.as_bytes(), key.as_bytes()].concat())
 }
 
-/// An answer that failed is not kept: the next request is a new try.
+/// Stores the response; after a failure it releases the key, so that the client can try again.
 async fn keep(app: &App, id: Uuid, response: Response) -> Result<Response, Problem> {
     if !response.status().is_success() {
         app.keep_reply(id, None).await?;

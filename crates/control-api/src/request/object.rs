@@ -1,5 +1,5 @@
-//! Bodies as their schemas describe them: serde would also read a struct from an array, and take the last of
-//! two entries of a map with the same key.
+//! Strict parsing of JSON objects. Without it, serde would also accept an array for a struct, and
+//! the last of two entries with the same key.
 
 use serde::de::value::StringDeserializer;
 use serde::de::{
@@ -11,25 +11,25 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A deserializer that reads structs from objects only, and refuses duplicate keys at every depth.
+/// Deserializer that accepts structs only as objects, and refuses duplicate keys at every depth.
 pub(crate) struct Objects<D>(pub(crate) D);
 
-/// The entries of an object.
+/// Entries of an object.
 struct Entries<A> {
     access: A,
     keys: HashSet<String>,
 }
 
-/// The text of a key, which may represent an integer.
+/// Text of a key, which may represent an integer.
 struct KeyText<E>(String, PhantomData<E>);
 
-/// The seed of a key.
+/// Seed for a key.
 struct Key<'k, S> {
     seed: S,
     keys: &'k mut HashSet<String>,
 }
 
-/// Expected type of a value, named in the error.
+/// Expected kind of a value, for the error message.
 #[derive(Clone, Copy)]
 enum Kind {
     Object,
@@ -132,7 +132,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        // Enums of bodies are names.
+        // Enums in bodies are always strings.
         self.0.deserialize_enum(name, variants, visitor)
     }
 }
@@ -168,7 +168,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<V::Value, E> {
-        // JSON represents non-negative numbers as `u64`.
+        // serde_json represents non-negative numbers as `u64`.
         match self.1 {
             Kind::Integer(least, _) if value < least => {
                 Err(E::invalid_value(Unexpected::Signed(value), &self))
@@ -261,7 +261,8 @@ macro_rules! integer_keys {
     ($($method:ident $visit:ident $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, E> {
             match self.0.parse::<$type>() {
-                // `012` and `+12` would be second names of one key.
+                // Refuses alternative spellings of a number, such as `012` and `+12`, which would
+                // duplicate a key.
                 Ok(number) if number.to_string() == self.0 => visitor.$visit(number),
                 Ok(_) | Err(_) => visitor.visit_string(self.0),
             }

@@ -1,4 +1,4 @@
-//! Lists, a page at a time: orders, cursors and limits.
+//! Lists in pages: sort orders, cursors, limits.
 
 use crate::response::problem::Problem;
 use axum::Json;
@@ -29,7 +29,7 @@ pub(crate) struct List<T> {
     next_cursor: Option<String>,
 }
 
-/// Parameters of a list for the order and the place of a page.
+/// Query parameters of a list: order and page.
 #[derive(Clone, Debug)]
 pub(crate) struct PageQuery {
     pub(crate) sort: Option<String>,
@@ -38,31 +38,31 @@ pub(crate) struct PageQuery {
     pub(crate) cursor: Option<String>,
 }
 
-/// Value of an item of a list that `sort` can name.
+/// How to sort by a field.
 #[derive(Debug)]
 pub(crate) enum SortBy<T> {
-    /// The place by the item's identifier, which grows with the time of creation.
+    /// By identifier, which grows with the time of creation.
     Id,
     Text(SortColumn, fn(&T) -> &str),
     Number(SortColumn, fn(&T) -> i64),
 }
 
-/// Fields that `sort` can name.
+/// Fields that `sort` may name.
 pub(crate) type SortFields<T> = &'static [(&'static str, SortBy<T>)];
 
-/// A page of a list in one of its orders.
+/// A page of a list, with its sort order.
 #[derive(Debug)]
 pub(crate) struct ListPage<T: 'static> {
     pub(crate) page: Page,
-    /// The order, unless it is that of identifiers.
+    /// Sort order; `None` sorts by identifier.
     pub(crate) sort: Option<Sort>,
     by: &'static SortBy<T>,
-    /// The parameter `sort`, which a cursor is bound to.
+    /// Value of the parameter `sort`, to which cursors are bound.
     parameter: String,
 }
 
 impl PageQuery {
-    /// The parameters of a list without `order`.
+    /// Parameters of a list without `order`.
     pub(crate) fn new(sort: Option<String>, limit: Option<u32>, cursor: Option<String>) -> Self {
         Self {
             sort,
@@ -72,8 +72,8 @@ impl PageQuery {
         }
     }
 
-    /// The page of a list with `fields`, which begins with the `usual` end without a parameter. One item more than
-    /// the limit is read: it shows whether there is a next page.
+    /// The requested page of a list with these sort fields; `usual` is the default order. Reads one
+    /// item beyond the limit, to find out whether there is a next page.
     pub(crate) fn page<T: 'static>(
         self,
         fields: SortFields<T>,
@@ -130,13 +130,13 @@ impl PageQuery {
 }
 
 impl<T: 'static> ListPage<T> {
-    /// The filter by `name`, in the order of this page.
+    /// Filter by `name`, in the order of this page.
     pub(crate) fn filter(&self, name: Option<String>) -> ListFilter {
         let sort = self.sort.clone();
         ListFilter { name, sort }
     }
 
-    /// The answer with `items`, as the store gave them for this page.
+    /// Response with `items`, which the store has read for this page.
     pub(crate) fn list(&self, mut items: Vec<T>, id: fn(&T) -> Uuid) -> Json<List<T>> {
         let wanted = usize::try_from(self.page.limit - 1).unwrap_or(usize::MAX);
         let more = wanted < items.len();
@@ -154,7 +154,7 @@ impl<T: 'static> ListPage<T> {
     }
 }
 
-/// Items that are read at most for a page.
+/// Checks the limit of a page: 1 to 200, or 50 if absent.
 pub(crate) fn read_limit(limit: Option<u32>) -> Result<i64, Problem> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
@@ -163,12 +163,12 @@ pub(crate) fn read_limit(limit: Option<u32>) -> Result<i64, Problem> {
     Ok(i64::from(limit))
 }
 
-/// The number by which a time is sorted; the last one for an item without it.
+/// Sort key of a time; items without one come last.
 pub(crate) fn last_if_absent(time: Option<Timestamp>) -> i64 {
     time.map_or(i64::MAX, Timestamp::as_millisecond)
 }
 
-/// The number by which a time is sorted; the first one for an item without it.
+/// Sort key of a time; items without one come first.
 pub(crate) fn first_if_absent(time: Option<Timestamp>) -> i64 {
     time.map_or(0, Timestamp::as_millisecond)
 }
@@ -200,14 +200,14 @@ fn unknown_field<T: 'static>(fields: SortFields<T>) -> String {
     format!("is none of {}", names.join(", "))
 }
 
-/// The identifier and the value of the last item of a page, from the cursor after it.
+/// Identifier and sort value of the previous page's last item, decoded from the cursor.
 fn read_cursor(text: &str, sort: &str, column: SortColumn) -> Result<(Uuid, SortValue), Problem> {
     let read = || {
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let text = String::from_utf8(bytes).ok()?;
         let (parameter, rest) = text.split_once(' ')?;
         let (id, value) = rest.split_once(' ')?;
-        // PostgreSQL compares no text with a NUL.
+        // PostgreSQL rejects text with NUL.
         let is_good = parameter == sort && !value.contains('\0');
         let id = Uuid::try_parse(id).ok().filter(|_| is_good)?;
         let value = if column.is_text() {

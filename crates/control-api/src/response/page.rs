@@ -1,32 +1,32 @@
-//! A failure as a page, for browsers at paths without a page.
+//! Failures as HTML pages, for browsers.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// Scripts and framing are forbidden; the link is to this server.
+/// Content security policy: no scripts, no framing, links only to this server.
 const POLICY: &str =
     "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A link of the page.
+/// The link of a failure page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageLink<'a> {
     pub(crate) path: &'a str,
     pub(crate) text: &'static str,
 }
 
-/// A page of a failure, or of a question. Every text is escaped.
+/// A page about a failure, or with a question. All text is escaped.
 #[derive(Debug)]
 pub(crate) struct FailurePage<'a> {
     pub(crate) status: StatusCode,
-    /// The subject of the failure, after the status text in title and heading; may be empty.
+    /// Subject, shown after the status text in title and heading; may be empty.
     pub(crate) subject: &'static str,
-    /// One sentence.
+    /// Explanation in one sentence.
     pub(crate) message: &'a str,
-    /// Seconds until the next try.
+    /// Seconds until the next try; `None` if a retry is pointless.
     pub(crate) retry_after: Option<u64>,
-    /// The correlation ID, under which the log has more.
+    /// Correlation ID, by which the log has details.
     pub(crate) reference: &'a str,
-    /// The link to continue by.
+    /// Link to continue with.
     pub(crate) link: PageLink<'a>,
 }
 

@@ -22,13 +22,13 @@ pub(crate) struct Problem {
     message: String,
     retry_after: Option<u64>,
     details: Vec<ErrorDetail>,
-    /// True if another request changed the resource first.
+    /// Set if another request changed the resource first.
     is_stale: bool,
-    /// For the log only.
+    /// Cause, for the log only.
     cause: Option<String>,
 }
 
-/// The form of a failure's body.
+/// Format of a failure's body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum FailureForm {
     Json,
@@ -48,7 +48,7 @@ impl Problem {
         }
     }
 
-    /// 429, with the seconds to wait.
+    /// 429 with the number of seconds to wait.
     pub(crate) fn rate_limited(retry_after: u64) -> Self {
         let status = StatusCode::TOO_MANY_REQUESTS;
         let problem = Self::new(status, ErrorCode::RateLimitExceeded, "Rate limit exceeded");
@@ -58,7 +58,7 @@ impl Problem {
         }
     }
 
-    /// 422: one field of the body is wrong.
+    /// 422 for one invalid field.
     pub(crate) fn invalid(field: &str, reason: &str) -> Self {
         let detail = ErrorDetail {
             field: field.to_owned(),
@@ -72,7 +72,7 @@ impl Problem {
         }
     }
 
-    /// 422: these fields of the body are wrong; the message names the first.
+    /// 422 for several invalid fields; the message names the first.
     pub(crate) fn invalid_fields(details: Vec<ErrorDetail>) -> Self {
         let first = details.first().map_or_else(String::new, |detail| {
             let ErrorDetail { field, reason } = detail;
@@ -91,53 +91,53 @@ impl Problem {
         }
     }
 
-    /// 400: the body has no form.
+    /// 400 for a body that cannot be parsed.
     pub(crate) fn unreadable(message: &str) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorCode::Parse, message)
     }
 
-    /// 400: a parameter after `?` is wrong.
+    /// 400 for an invalid query parameter.
     pub(crate) fn bad_query(reason: &str) -> Self {
         let message = format!("Request validation failed: query: {reason}");
         let status = StatusCode::BAD_REQUEST;
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 400: a header field is wrong.
+    /// 400 for an invalid header field.
     pub(crate) fn bad_header(name: &str, reason: &str) -> Self {
         let message = format!("Request validation failed: {name}: {reason}");
         let status = StatusCode::BAD_REQUEST;
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 400: an identifier in the path is wrong.
+    /// 400 for an invalid identifier in the path.
     pub(crate) fn bad_path(reason: &str) -> Self {
         let message = format!("Request validation failed: path: {reason}");
         let status = StatusCode::BAD_REQUEST;
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 415 for a body that is compressed.
+    /// 415 for a compressed body.
     pub(crate) fn encoded() -> Self {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         let message = "Request validation failed: the body must not have a Content-Encoding";
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 408: the body did not arrive in `time`.
+    /// 408 for a body that did not arrive within `time`.
     pub(crate) fn too_slow(time: Duration) -> Self {
         let message = format!("Timeout: request body after {}ms", time.as_millis());
         Self::new(StatusCode::REQUEST_TIMEOUT, ErrorCode::Timeout, message)
     }
 
-    /// 415
+    /// 415 for a body that is not JSON.
     pub(crate) fn not_json() -> Self {
         let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
         let message = "Request validation failed: the body must be application/json";
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 413 for a body of `declared` bytes, if announced.
+    /// 413 for a body of `declared` bytes; `None` if the size was not announced.
     pub(crate) fn too_large(declared: Option<u64>, limit: usize) -> Self {
         let current = declared.map_or_else(|| "more".to_owned(), |bytes| bytes.to_string());
         let message =
@@ -146,18 +146,18 @@ impl Problem {
         Self::new(status, ErrorCode::LimitExceeded, message)
     }
 
-    /// 409 for an `Idempotency-Key` without an answer to repeat.
+    /// 409 for an `Idempotency-Key` without a response to repeat.
     pub(crate) fn repeated(message: &str) -> Self {
         let code = ErrorCode::IdempotencyConflict;
         Self::new(StatusCode::CONFLICT, code, message)
     }
 
-    /// 422 for an `Idempotency-Key` used with another body.
+    /// 422 for an `Idempotency-Key` reused with another body.
     pub(crate) fn other_request() -> Self {
         Self::invalid("Idempotency-Key", "was used with another body")
     }
 
-    /// 403 for a cookie that a browser sent with a cross-site request.
+    /// 403 for a cross-site request with a cookie.
     pub(crate) fn other_site() -> Self {
         let message = "Authorization failed: sent by another site";
         Self::new(
@@ -167,22 +167,22 @@ impl Problem {
         )
     }
 
-    /// Names the missing resource in a 404 of `route`. The name depends on the route only: a
-    /// resource of another tenant must be indistinguishable from a missing one.
+    /// Names the missing resource in a 404. The name depends only on the route, because a resource
+    /// of another tenant must look like a missing one.
     pub(crate) fn name_missing(&mut self, route: &Route) {
         if self.code == ErrorCode::NotFound {
             self.message = route.missing();
         }
     }
 
-    /// For a request with `If-Match`: a version that another request made stale is a failed precondition.
+    /// With `If-Match`, a concurrent change is a failed precondition: turns 409 into 412.
     pub(crate) fn fail_precondition(&mut self) {
         if self.is_stale {
             *self = Error::Precondition.into();
         }
     }
 
-    /// A refusal of the framework.
+    /// Failure for a status that the framework returned.
     pub(crate) fn from_status(status: StatusCode) -> Self {
         let code = match status {
             StatusCode::NOT_FOUND => ErrorCode::NotFound,
@@ -214,7 +214,7 @@ impl Problem {
         Self::new(status, ErrorCode::AuthenticationFailed, message)
     }
 
-    /// Internal details are logged and not sent.
+    /// 500; internal details are logged, never sent.
     fn internal(error: &Error) -> Self {
         use control_app::StoreError::{Unavailable, Unwritable};
         let no_database = matches!(
@@ -249,7 +249,7 @@ impl Problem {
         &self.message
     }
 
-    /// Writes the response as JSON or as a page, with the header fields set before that do not
+    /// Writes the response as JSON or HTML. Keeps header fields set before, except those that
     /// describe the body.
     pub(crate) fn write(
         self,
@@ -310,7 +310,7 @@ impl Problem {
     }
 }
 
-/// The sentence of a page, for failures with a message about the interface.
+/// Sentence for an HTML page, in place of a message about the API.
 fn sentence(code: ErrorCode, message: &str) -> String {
     if code == ErrorCode::NotFound {
         "There is nothing at this address.".to_owned()

@@ -1,4 +1,4 @@
-//! Answers that are resources: a body, with an `ETag` that begins with its version.
+//! Responses that represent a resource, with an `ETag` that begins with its version.
 
 use crate::route::PREFIX;
 use axum::Json;
@@ -8,13 +8,13 @@ use control_auth::sha256_hex;
 use serde::Serialize;
 use std::fmt;
 
-/// A resource as an answer.
+/// A resource as a response.
 #[derive(Debug)]
 pub(crate) struct Resource<T> {
     status: StatusCode,
-    /// The `ETag`, without quotes.
+    /// `ETag` without quotes.
     tag: Option<String>,
-    /// The path of its own, with the prefix of the interface.
+    /// Path of the resource, including `/api/v1`.
     location: Option<String>,
     is_secret: bool,
     body: T,
@@ -26,8 +26,8 @@ impl<T> Resource<T> {
         Self::tagged(version.to_string(), body)
     }
 
-    /// 200 with the current resource, of which parts change without another version, by time or with another row: the
-    /// `ETag` has a hash of the body, 16 hexadecimal digits.
+    /// 200 with a resource that has parts which change without a new version, by time or through
+    /// another row. The `ETag` also contains a hash of the body, 16 hexadecimal digits.
     pub(crate) fn composed(version: i64, body: T) -> Self
     where
         T: Serialize,
@@ -49,13 +49,13 @@ impl<T> Resource<T> {
         }
     }
 
-    /// Adds an `ETag` of more than the version: `If-Match` compares the version alone.
+    /// Appends a revision to the `ETag`; `If-Match` compares only the version.
     pub(crate) fn with_revision(self, revision: impl fmt::Display) -> Self {
         let tag = self.tag.map(|version| format!("{version}-{revision}"));
         Self { tag, ..self }
     }
 
-    /// 201 with the resource that was made.
+    /// 201 with the created resource.
     pub(crate) fn created(version: i64, body: T) -> Self {
         Self {
             status: StatusCode::CREATED,
@@ -63,7 +63,7 @@ impl<T> Resource<T> {
         }
     }
 
-    /// 201 with a secret in it: the answer is not stored anywhere, `Idempotency-Key` included.
+    /// 201 with a secret in the body, which is therefore not stored for `Idempotency-Key`.
     pub(crate) fn secret(version: i64, body: T) -> Self {
         Self {
             is_secret: true,
@@ -79,7 +79,7 @@ impl<T> Resource<T> {
         }
     }
 
-    /// 200 without an `ETag`: no write compares its version.
+    /// 200 without an `ETag`, for resources without a version.
     pub(crate) fn untagged(body: T) -> Self {
         Self {
             status: StatusCode::OK,
@@ -90,7 +90,7 @@ impl<T> Resource<T> {
         }
     }
 
-    /// 200 with a secret that was issued, and is not a resource.
+    /// 200 with an issued secret that is not a resource.
     pub(crate) fn issued(body: T) -> Self {
         Self {
             status: StatusCode::OK,

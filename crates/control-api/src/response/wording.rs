@@ -1,6 +1,6 @@
-//! Messages of the parsers of queries and bodies, in the interface's terms.
+//! Parser messages about queries and bodies, reworded in the interface's terms.
 
-/// `reason` without names of this program's types.
+/// Removes names of Rust types from `reason`.
 pub(crate) fn reworded(reason: &str) -> String {
     let (field, fault) = match reason.split_once(": ") {
         Some((field, fault)) if !field.contains(' ') => (Some(field), fault),

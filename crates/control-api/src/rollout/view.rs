@@ -1,4 +1,4 @@
-//! Rollouts, for operators.
+//! JSON representation of rollouts, for operators.
 
 use control_app::{
     CommandRecord, RolloutNode, RolloutProgress, StoredBatch, StoredFigures, StoredSide,
@@ -341,8 +341,8 @@ impl From<&CommandRecord> for CommandView {
 }
 
 impl RolloutView {
-    /// Heartbeats change the progress of a batch, and freezes its wait, without a new version of
-    /// the rollout: a hash of both, 16 hexadecimal digits. `None` without both.
+    /// Hash of the batch's progress and the freeze, 16 hexadecimal digits: heartbeats and time
+    /// change both without a new version. `None` if neither is present.
     pub(crate) fn revision(&self) -> Option<String> {
         if self.progress.is_none() && self.held_until.is_none() {
             return None;

@@ -1,6 +1,6 @@
-//! Sign-in through an identity provider, as browsers walk through it.
+//! Sign-in through an identity provider, by redirects of the browser.
 //!
-//! These routes are outside `/api/v1`: users and identity providers store their addresses.
+//! These routes are outside `/api/v1`, because users and identity providers store their URLs.
 
 use crate::request::body::BodyLimit;
 use crate::request::extract;
@@ -25,11 +25,11 @@ use control_wire::OrgId;
 use metrics::counter;
 use std::sync::Arc;
 
-/// A form with a response of 512 KiB in Base64, URL-encoded.
+/// Maximum size of a form with a SAML response of 512 KiB, as Base64 and URL-encoded.
 const RESPONSE_BYTES: usize = 1024 * 1024;
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// `/sso/{org}` and the addresses that identity providers answer to.
+/// Routes `/sso/{org}` and those that identity providers send responses to.
 pub(crate) fn router(app: &Arc<App>) -> Router {
     Router::new()
         .route("/sso/{org}", get(begin))
@@ -41,7 +41,7 @@ pub(crate) fn router(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
 }
 
-/// Takes a token of the address before anything else.
+/// Charges the rate limit of the client's address first.
 async fn limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let class = RateClass::General;
     let address = class.address(request.extensions());
@@ -60,7 +60,7 @@ async fn limit(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     response
 }
 
-/// A browser during single sign-on, with its cookies.
+/// A browser during single sign-on: its cookies and its session.
 struct Browser {
     visit: Visit,
     cookie: SessionCookie,
@@ -107,7 +107,8 @@ impl Browser {
         }
     }
 
-    /// The redirect to continue: with a session if one was created, without the cookie of the attempt.
+    /// Redirect to the end of the sign-in: sets the session cookie if there is a session, and
+    /// deletes the attempt's cookie.
     fn leave(&self, outcome: &SsoOutcome) -> Response {
         let mut response = see_other(&outcome.return_to);
         let started = outcome.session.iter();
@@ -153,7 +154,7 @@ impl Browser {
         } else {
             return Problem::from(error).into_response();
         };
-        // The broken rule is shown to administrators only.
+        // Only administrators see which rule was broken.
         let page = FailurePage {
             status: StatusCode::FORBIDDEN,
             subject,
@@ -166,8 +167,9 @@ impl Browser {
     }
 }
 
-/// Redirects to the identity provider. `return` is a path; by a link of this site, `link` is set to link an identity,
-/// `prove` for another proof of identity, and `try` to try the connection.
+/// Redirects to the identity provider. `return` is the path for afterwards. Links of this site set
+/// `link` to link an identity, `prove` to renew the proof of identity, or `try` to test the
+/// connection.
 async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Parts) -> Response {
     let browser = match Browser::read(&app, &parts).await {
         Ok(browser) => browser,
@@ -218,14 +220,14 @@ async fn begin(State(app): State<Arc<App>>, Path(org): Path<String>, parts: Part
     }
 }
 
-/// Returns true for a link of another origin, also of another host of the same domain.
+/// Returns true for a request from another origin, even from another host of the same domain.
 fn is_other_site(parts: &Parts) -> bool {
     let site = parts.headers.get(FETCH_SITE);
     site.is_some_and(|site| site != "same-origin" && site != "none")
 }
 
-/// A page of another site must not replace the session of a browser: its next steps would be another user's. The link of
-/// this page begins the sign-in.
+/// Asks before a sign-in that another site started: it must not silently replace the browser's
+/// session, or the next actions would be another user's. The page's link begins the sign-in.
 fn ask_first(browser: &Browser, parts: &Parts) -> Response {
     let path = parts.uri.path_and_query();
     let page = FailurePage {
@@ -242,7 +244,8 @@ fn ask_first(browser: &Browser, parts: &Parts) -> Response {
     page.into_response()
 }
 
-/// A page of another site must not make a user link an identity that the other site chose.
+/// Call of the signed-in user. Refuses requests from other sites, which could make the user link an
+/// identity of their choice.
 fn signed_in_call(browser: &Browser, parts: &Parts) -> Result<Call, Problem> {
     let site = parts.headers.get(FETCH_SITE);
     if site.is_none_or(|site| site != "same-origin") {
@@ -270,8 +273,8 @@ async fn oidc_callback(
     }
 }
 
-/// Posted from the provider's site, so the browser omits `Lax` cookies: a GET with the ticket
-/// follows, which has them.
+/// Accepts a SAML response. The browser posts it from the provider's site and omits `Lax` cookies,
+/// so it is redirected to a GET with a ticket, which carries them.
 async fn saml_response(
     State(app): State<Arc<App>>,
     Path(org): Path<OrgId>,
@@ -329,7 +332,7 @@ async fn saml_finish(
     }
 }
 
-/// The metadata of this service, to be read by the identity provider.
+/// SAML metadata of this service, for the identity provider.
 async fn saml_metadata(State(app): State<Arc<App>>, Path(org): Path<OrgId>) -> Response {
     let kind = HeaderValue::from_static("application/samlmetadata+xml");
     match app.sp_metadata(org).await {
@@ -345,8 +348,8 @@ fn is_form(parts: &Parts) -> bool {
     essence.eq_ignore_ascii_case("application/x-www-form-urlencoded")
 }
 
-/// 303 to a URL of this server or the provider. The addresses contain secrets, which are hidden
-/// from other sites.
+/// 303 to a URL of this server or of the provider. The URL contains secrets, so no referrer is
+/// sent.
 fn see_other(location: &str) -> Response {
     let Ok(location) = HeaderValue::from_str(location) else {
         return StatusCode::INTERNAL_SERVER_ERROR.into_response();

@@ -1,4 +1,4 @@
-//! The state of the installation.
+//! Route of the installation's status.
 
 use crate::request::extract::Caller;
 use crate::response::problem::Problem;

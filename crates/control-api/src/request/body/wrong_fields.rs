@@ -1,4 +1,5 @@
-//! Every wrong field of a body: a reader stops at the first one, so it reads again with that one mended.
+//! Finds all invalid fields of a body. A deserializer stops at the first one, so the body is parsed
+//! again with that field repaired.
 
 use crate::request::object::Objects;
 use crate::response::wording::reworded;
@@ -7,16 +8,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use serde_path_to_error::Segment;
 
-/// Wrong fields per answer at most.
+/// Maximum number of invalid fields in a response.
 const MAX_FIELDS: usize = 16;
-/// A larger body gets its first wrong field only: each further one costs several parses.
+/// Maximum size of a body for which more than the first invalid field is searched: each costs
+/// several parses.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The first wrong field of a reading.
+/// The first invalid field that a parse found.
 #[derive(Debug)]
 pub(crate) struct WrongField {
     detail: ErrorDetail,
-    /// Names and positions of the path to it; `None` if unknown.
+    /// Names and indexes on the path to the field; `None` if unknown.
     steps: Option<Vec<Step>>,
 }
 
@@ -26,7 +28,7 @@ enum Step {
     Position(usize),
 }
 
-/// Parses a body; bytes after it are ignored.
+/// Parses a body; ignores bytes after it.
 pub(crate) fn read<T: DeserializeOwned>(
     deserializer: &mut serde_json::Deserializer<serde_json::de::StrRead<'_>>,
 ) -> Result<T, WrongField> {
@@ -34,7 +36,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     read.map_err(|error| WrongField::new(error.path(), error.inner()))
 }
 
-/// `first` and the wrong fields that are found after it.
+/// Finds the invalid fields after `first`; returns all of them.
 pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
     text: &str,
     first: WrongField,
@@ -43,7 +45,8 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
     let Ok(mut body) = serde_json::from_str::<Value>(text) else {
         return found;
     };
-    // The members of an object are in another order now, so the first wrong one may be another.
+    // Parsing from a `Value` visits members in another order, so its first invalid field may
+    // differ.
     let mut next = reread::<T>(&body).err();
     let mut mended: Vec<Vec<Step>> = Vec::new();
     while found.len() < MAX_FIELDS && mended.len() < 2 * MAX_FIELDS && text.len() <= MAX_BYTES {
@@ -54,7 +57,8 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
         else {
             return found;
         };
-        // The substitute of a wrong value may lack fields of its own.
+        // The substitute for an invalid value may itself lack fields, which are not the client's
+        // fault.
         let is_below = mended.iter().any(|outer| place.starts_with(outer));
         if !is_below && found.iter().all(|known| known.field != detail.field) {
             found.push(detail);
@@ -65,8 +69,8 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
     found
 }
 
-/// Replaces a faulty field by a valid value, and returns the next fault; `None` if there is none,
-/// or no valid value is known.
+/// Repairs an invalid field by a valid value, and returns the next invalid field; `None` if there
+/// is none, or no valid value is known.
 fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongField> {
     let before = body.clone();
     let (last, outer) = steps.split_last()?;
@@ -78,7 +82,7 @@ fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongFi
         Some(json!([])),
         Some(json!({})),
         Some(json!(false)),
-        // No value is right for a field that is unknown.
+        // An unknown field has no valid value.
         None,
     ];
     for candidate in candidates {
@@ -93,7 +97,7 @@ fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongFi
     None
 }
 
-/// Sets or removes a member of the value at `outer`.
+/// Sets or removes a member of the value at the path `outer`.
 fn put(body: &mut Value, outer: &[Step], last: &Step, value: Option<Value>) -> Option<()> {
     let mut place = body;
     for step in outer {
@@ -134,12 +138,12 @@ impl WrongField {
             "expected value" => "is of a wrong type",
             reason => reason,
         };
-        // A missing or unknown field is named by the message only, between backticks.
+        // Only the message names a missing or unknown field, between backticks.
         let named = reason
             .split('`')
             .nth(1)
             .filter(|_| reason.contains(" field `"));
-        // A repeated name ends the path with a step without a name.
+        // After a duplicate name, the last step of the path has no name.
         let shown = path.to_string();
         let shown = shown.strip_suffix('?').unwrap_or(&shown);
         let shown = shown.strip_suffix('.').unwrap_or(shown);
