@@ -1,4 +1,4 @@
-//! Pages of the user: set-up, invitation, sign-in, profile, and appearance.
+//! Pages about the user: set-up, invitation, sign-in, profile, appearance.
 
 pub(crate) mod appearance;
 pub(crate) mod identities;

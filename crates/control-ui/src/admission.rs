@@ -1,4 +1,4 @@
-//! Admission of requests: rate limit, authentication, permission, parsing of the form.
+//! Admission of requests: rate limit, authentication, permission, forms.
 
 mod rejection;
 
@@ -31,27 +31,27 @@ use rejection::{Rejection, answer, held, held_unread};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// The field of requests that keep a page live. They do not extend the session, and are not
-/// redirected to sign-in.
+/// Header field of requests that only keep a page live. They neither extend the session nor are
+/// redirected to the sign-in.
 pub(crate) const LIVE: HeaderName = HeaderName::from_static("x-live");
 
-/// The cookie that identifies a browser before it has a session, so that the sign-in form has a
-/// CSRF token too.
+/// Cookie that identifies a browser before it has a session, so that the sign-in form has a CSRF
+/// token as well.
 const BEFORE: &str = "before";
 
-/// The secret of a request, which proves an identity or at least that forms are of the same browser.
+/// Secret of a request: proves an identity, or at least that forms come from the same browser.
 #[derive(Clone)]
 enum Credential {
-    /// In the link, and in the form of its page.
+    /// From a link, or from the form of its page.
     Link(String),
-    /// In the cookie of a session.
+    /// From the session cookie.
     Session(String),
-    /// In the cookie of a public page.
+    /// From the cookie of a browser without a session.
     Before(String),
     None,
 }
 
-/// Runs before every page, with its row of the table.
+/// Middleware in front of every page; gets the page's row of the table.
 pub(crate) async fn admit(
     State((ui, page)): State<(Arc<Ui>, &'static Page)>,
     request: Request,
@@ -131,7 +131,7 @@ fn read_visit(ui: &Ui, request: Request) -> (Request, Visit) {
     (request, visit)
 }
 
-/// The path of the page that a form was sent from, as `Referer` has it.
+/// Path of the page that the form was sent from, by `Referer`.
 fn page_of_form(request: &Request) -> Option<String> {
     let referer = request.headers().get(header::REFERER)?.to_str().ok()?;
     let (_, rest) = referer.split_once("://")?;
@@ -140,20 +140,21 @@ fn page_of_form(request: &Request) -> Option<String> {
     is_own.then(|| path.to_owned())
 }
 
-/// The host and port that the browser used for this server.
+/// Host and port under which the browser reached this server.
 fn own_host(request: &Request) -> Option<&str> {
     let authority = request.uri().authority().map(Authority::as_str);
     authority.or_else(|| request.headers().get(header::HOST)?.to_str().ok())
 }
 
-/// A secret for the forms of a browser without one.
+/// A new secret for forms, if the browser has none.
 fn new_before(ui: &Ui, page: &Page, request: &Request) -> Option<String> {
     let known = cookie(request.headers(), &ui.cookie.named(BEFORE));
     let is_needed = page.access == Access::Public && page.method == Method::GET && known.is_none();
     is_needed.then(|| format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple()))
 }
 
-/// Sends the secret that a proof of identity in the form renewed, unless the page has renewed it again.
+/// Sets the cookie for a session that the form's proof of identity renewed, unless the page has
+/// already renewed it.
 fn keep_session(ui: &Ui, visit: &Visit, response: &mut Response) {
     let prefix = format!("{}=", ui.cookie.name());
     let mut sent = response.headers().get_all(header::SET_COOKIE).iter();
@@ -164,7 +165,7 @@ fn keep_session(ui: &Ui, visit: &Visit, response: &mut Response) {
     }
 }
 
-/// The steps before the handler; returns the actor's request, or `None` on a public page.
+/// The steps before the handler. Returns the caller, or `None` on a public page.
 async fn enter(
     ui: &Ui,
     page: &'static Page,
@@ -176,8 +177,8 @@ async fn enter(
     if is_form && !is_same_origin(request) {
         return Err(Failure::other_site().into());
     }
-    // A link's secret is sent with its form, which is small; other forms are read after their
-    // sender is authenticated.
+    // The secret of a link is in its form, which is small. Other forms are read after
+    // authentication.
     if is_form && page.is_linked() {
         read_form(page, request).await?;
     }
@@ -188,7 +189,7 @@ async fn enter(
         None => return Err(without_actor(page, visit).into()),
         Some(actor) => Some(Admitted::check(ui, page, request, actor).await?),
     };
-    // The token of no secret is not a secret either.
+    // An empty secret has no valid CSRF token.
     if is_form && credential.secret().is_empty() {
         return Err(Failure::stale_form().into());
     }
@@ -219,12 +220,12 @@ async fn enter(
     Ok(Some(Caller { call, visit }))
 }
 
-/// An actor with the right to a page, perhaps after a proof of identity.
+/// An actor with the permission for a page, perhaps after a proof of identity.
 struct Admitted {
     page: &'static Page,
     actor: Actor,
     named: NamedTenant,
-    /// The proof that is missing.
+    /// Why a proof of identity is needed; `None` if it is not.
     refusal: Option<Refusal>,
 }
 
@@ -254,7 +255,7 @@ impl Admitted {
         })
     }
 
-    /// Checks again after the form has arrived, which takes its time.
+    /// Checks the credential again after a form has arrived, which may take a while.
     async fn check_again(
         &self,
         ui: &Ui,
@@ -282,7 +283,8 @@ impl Admitted {
     }
 }
 
-/// Checks the token and the names of a form. Returns the proof of identity that it was sent with.
+/// Checks the CSRF token and the names of fields; returns the proof of identity in the form, if
+/// there is one.
 fn check_form(
     page: &Page,
     request: &mut Request,
@@ -301,7 +303,8 @@ fn check_form(
     Ok(proof)
 }
 
-/// Compares the proof of identity that a form was sent with, and admits the actor again, by the session's new secret.
+/// Verifies the proof of identity in the form, and admits the actor again with the session's new
+/// secret.
 async fn prove(
     ui: &Ui,
     extensions: &Extensions,
@@ -323,7 +326,7 @@ async fn prove(
     let Some(proof) = proof else {
         return Err(Rejection::unproved(refusal, caller, None));
     };
-    // Passwords are guessed as slowly as at the sign-in.
+    // Guessing passwords here is as limited as at sign-in.
     let class = RateClass::Strict;
     let (allowance, _) = identify(&ui.app, class, None, extensions, visit.now, |_| true).await?;
     if !allowance.admitted {
@@ -347,7 +350,7 @@ async fn prove(
     Ok(actor)
 }
 
-/// The identifiers in the path that determine the page's tenant.
+/// Identifiers in the path that determine the page's tenant.
 async fn tenant_of_path(request: &mut Request) -> NamedTenant {
     let (mut parts, body) = std::mem::take(request).into_parts();
     let named = named_tenant(&mut parts).await;
@@ -394,7 +397,7 @@ impl Credential {
     }
 }
 
-/// The actor of the credential, after the rate limit.
+/// Authenticates the credential, after the rate limit.
 async fn actor(
     ui: &Ui,
     page: &Page,
@@ -421,7 +424,7 @@ fn rate_limited(class: RateClass, allowance: Allowance, visit: &mut Visit) -> Fa
     Failure::rate_limited(seconds)
 }
 
-/// Answer to a request without an actor: sign-in, then back to the page.
+/// Failure for a request without a valid credential: redirects to the sign-in, and from there back.
 fn without_actor(page: &Page, visit: &Visit) -> Failure {
     if page.is_linked() {
         return Failure::link_ended();

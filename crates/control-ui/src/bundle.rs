@@ -1,4 +1,4 @@
-//! Bundles: configurations that were checked and signed.
+//! Pages of bundles.
 
 mod checks;
 mod choices;
@@ -13,7 +13,7 @@ pub(crate) mod revoke;
 use crate::view::component::{Status, Tone};
 use control_domain::BundleState;
 
-/// The state as a shape and a word.
+/// State as an icon and a word.
 fn status(state: BundleState) -> Status {
     let (tone, icon, word) = match state {
         BundleState::Draft => (Tone::Off, "wait", "Not checked yet"),

@@ -1,4 +1,4 @@
-//! Services, upstreams and certificates: the inputs of compiled bundles.
+//! Pages of services, upstreams and certificates, which bundles are compiled from.
 
 pub(crate) mod certificates;
 pub(crate) mod managed_certificates;
@@ -9,7 +9,8 @@ use crate::request::fields::Fields;
 use crate::view::phrase::number;
 use control_app::{Call, ServiceUse};
 
-/// The call of a form that changes the version that its page showed: a change by another request in between is refused.
+/// A call with the version that the form's page showed, so that a change by another request in
+/// between is refused.
 fn versioned(call: &Call, fields: &Fields) -> Call {
     let version = fields.get("version").parse::<i64>().ok();
     Call {
@@ -18,7 +19,7 @@ fn versioned(call: &Call, fields: &Fields) -> Call {
     }
 }
 
-/// The services that use something, as a list of texts.
+/// Names of the services that use an upstream or certificate, as a list.
 fn users(found: &ServiceUse) -> Vec<String> {
     let (first, last) = found.names.clone();
     match found.count {

@@ -1,4 +1,4 @@
-//! The frame of every page: title, navigation, search, user, status line.
+//! Layout of every page: title, navigation, search, user, status line.
 
 pub(crate) mod confirmation;
 pub(crate) mod failure_page;
@@ -23,7 +23,7 @@ use control_domain::{Access, NodeStanding, Role, Tenant};
 use control_wire::{OrgId, ProjectId};
 use navigation::{NavGroup, NodeCounts, org_group, personal_group, project_groups};
 
-/// A page, from its template.
+/// Renders a template as a response.
 pub(crate) fn show(page: &impl Template) -> Response {
     match page.render() {
         Ok(text) => Html(text).into_response(),
@@ -37,43 +37,43 @@ pub(crate) fn show(page: &impl Template) -> Response {
 /// Maximum number of projects in the switcher.
 const MAX_PROJECTS: i64 = 20;
 
-/// The frame of a page.
+/// Data of a page's layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// Title of the browser's tab.
+    /// Title of the browser tab.
     pub(crate) title: String,
     pub(crate) assets: &'static Assets,
     pub(crate) theme: Option<Theme>,
     pub(crate) note: Option<Note>,
-    /// Path of the page, to return to.
+    /// Path of the page, for links that return to it.
     pub(crate) path: String,
     pub(crate) csrf: String,
     /// Name of the signed-in user; `None` for API keys and public pages.
     pub(crate) person: Option<String>,
-    /// True if that user administers the installation.
+    /// Whether the user administers the installation.
     pub(crate) has_installation: bool,
-    /// `None` on pages that belong to no project.
+    /// Project switcher; `None` on pages outside of projects.
     pub(crate) switcher: Option<Switcher>,
     pub(crate) groups: Vec<NavGroup>,
-    /// Target and contents of the search field; `None` without one.
+    /// Action and text of the search field; `None` without one.
     pub(crate) search: Option<(String, String)>,
-    /// Path of the event stream of a live page.
+    /// Path of the event stream of a live page; `None` for other pages.
     pub(crate) events: Option<&'static str>,
-    /// False for a live page with a form: without a script it does not reload, which would empty the form.
+    /// False for a live page with a form, which a reload without a script would clear.
     pub(crate) reloads: bool,
 }
 
-/// The project of the page, its organization, and the other projects.
+/// Current project, its organization, and further projects.
 #[derive(Clone, Debug)]
 pub(crate) struct Switcher {
     pub(crate) own: String,
     pub(crate) org: String,
-    /// Path and name of each.
+    /// Path and name of each further project.
     pub(crate) others: Vec<(String, String)>,
 }
 
 impl Frame {
-    /// The frame of a public page, and of failures.
+    /// Layout of a public page or a failure.
     pub(crate) fn bare(title: &str, visit: Option<&Visit>) -> Self {
         Self {
             title: title.to_owned(),
@@ -92,7 +92,7 @@ impl Frame {
         }
     }
 
-    /// The frame of a page that belongs to no project.
+    /// Layout of a page outside of projects.
     pub(crate) async fn personal(
         ui: &Ui,
         caller: &Caller,
@@ -106,7 +106,7 @@ impl Frame {
         })
     }
 
-    /// The frame of a page of a project.
+    /// Layout of a project's page.
     pub(crate) async fn project(
         ui: &Ui,
         caller: &Caller,
@@ -151,7 +151,7 @@ impl Frame {
         })
     }
 
-    /// The frame of a page of an organization.
+    /// Layout of an organization's page.
     pub(crate) async fn org(
         ui: &Ui,
         caller: &Caller,
@@ -165,7 +165,7 @@ impl Frame {
         Ok(frame)
     }
 
-    /// The frame of a failure: of the person, if that is known.
+    /// Layout of a failure, with the user's navigation if the user is known.
     pub(crate) async fn for_failure(
         ui: &Ui,
         title: String,
@@ -182,7 +182,7 @@ impl Frame {
         }
     }
 
-    /// The frame of a page that follows `events`.
+    /// Makes the page live: it follows the stream `events`.
     pub(crate) fn live(self, events: &'static str) -> Self {
         Self {
             events: Some(events),
@@ -190,7 +190,7 @@ impl Frame {
         }
     }
 
-    /// The frame of a live page with a form that people type into.
+    /// Marks a live page with a form for text.
     pub(crate) fn with_form(self) -> Self {
         Self {
             reloads: false,
@@ -199,7 +199,7 @@ impl Frame {
     }
 }
 
-/// The text of a search page, to be shown in the search field; empty on other pages.
+/// Text of the search field on a search page; empty on other pages.
 fn search_text(caller: &Caller) -> String {
     let is_search = caller.visit.path.contains("/search?");
     let text = if is_search {
@@ -230,7 +230,7 @@ async fn node_counts(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<Nod
     })
 }
 
-/// The role that the actions of a page need, for its foot; `None` if the actor may.
+/// Sentence on the role that the page's actions need; `None` if the actor has it.
 pub(crate) fn foot(caller: &Caller, access: Access, tenant: Tenant, verbs: &str) -> Option<String> {
     if caller.may(access, tenant) {
         return None;

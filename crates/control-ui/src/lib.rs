@@ -1,9 +1,8 @@
-//! The web interface: pages for people with a browser.
+//! Web interface of the control plane: HTML pages, rendered by the server.
 //!
-//! [`PAGES`] is the table of all pages with their access rules; `admission.rs` handles every
-//! incoming request, `frame/failure_page.rs` every failure. `request` parses browsers' input,
-//! `view` has the components of pages, `frame` the layout around them; each noun has its own
-//! module.
+//! [`PAGES`] lists all pages with their access rules. `admission.rs` handles every incoming
+//! request, `frame/failure_page.rs` every failure. `request` parses input from browsers, `view` has
+//! components of pages, `frame` their layout; each kind of resource has a module.
 
 mod admission;
 mod frame;

@@ -1,5 +1,5 @@
-//! Events for pages that are kept live. They only signal a change in the user's organizations: the page reloads itself,
-//! with full admission.
+//! Event streams of live pages. An event only says that something changed in the user's
+//! organizations; the page then reloads, with a complete admission.
 
 use crate::request::failure::Failure;
 use crate::request::visit::Caller;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Changes within this time are one event: it bounds the rate of reloads of a page.
+/// Minimum time between two events of a stream, which limits the rate of reloads.
 const QUIET: Duration = Duration::from_secs(2);
-/// Interval for rollouts, which change by nodes' reports without audit entries.
+/// Interval of events for pages with rollouts, whose progress causes no audit entries.
 const PULSE: Duration = Duration::from_secs(5);
-/// Interval of refreshes without a pulse.
+/// Interval of events for other pages.
 const IDLE: Duration = Duration::from_secs(30);
-/// Events of one stream, at least two seconds apart: then the browser reconnects.
+/// Maximum number of events per stream; then the browser reconnects.
 const MAX_EVENTS: u32 = 150;
-/// Keeps proxies from closing a stream without events.
+/// Interval of comments that keep proxies from closing an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
-/// A stream of one page.
+/// Event stream of one page.
 struct Stream {
     app: Arc<App>,
     session: SessionId,
@@ -39,7 +39,7 @@ struct Stream {
     _permit: StreamPermit,
 }
 
-/// The events of one page; `?pulse` for pages with nodes' reports.
+/// Serves the events of a page; `?pulse` for pages with nodes' reports.
 pub(crate) async fn events(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let actor = &caller.call.actor;
     let Actor::User { id, session, .. } = actor else {
@@ -58,7 +58,7 @@ pub(crate) async fn events(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<
     };
     let events = stream::unfold(stream, next);
     let events = Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE));
-    // Proxies pass each event on at once.
+    // Tells proxies to pass each event on at once.
     let unbuffered = (HeaderName::from_static("x-accel-buffering"), "no");
     Ok(([unbuffered], events).into_response())
 }
@@ -68,7 +68,8 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
         return None;
     }
     sleep(QUIET).await;
-    // The session may have ended, or have other organizations by now. A stream that ends lets the browser reconnect.
+    // The session may have ended, or its organizations changed. When a stream ends, the browser
+    // reconnects.
     let actor = stream.app.actor_of_live_page(stream.session).await.ok()?;
     stream.waiter.change_scope(ChangeScope::from(&actor));
     stream.sent += 1;

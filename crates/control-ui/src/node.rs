@@ -1,4 +1,4 @@
-//! Nodes, and their standing.
+//! Pages of nodes.
 
 pub(crate) mod command;
 pub(crate) mod detail;

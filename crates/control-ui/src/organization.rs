@@ -1,4 +1,4 @@
-//! Pages of an organization: people, single sign-on, keys, settings, the audit log.
+//! Pages of an organization: members, single sign-on, keys, settings, audit log.
 
 pub(crate) mod api_keys;
 pub(crate) mod audit;

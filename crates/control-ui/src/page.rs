@@ -1,4 +1,4 @@
-//! One row of the table of pages.
+//! A row of the table of pages.
 
 use crate::ui::Ui;
 use axum::http::Method;
@@ -7,25 +7,26 @@ use control_domain::Access;
 use control_http::RateClass;
 use std::sync::Arc;
 
-/// The largest form without the text of a configuration.
+/// Maximum size of a form without a configuration's text.
 const FORM_BYTES: usize = 64 * 1024;
 
-/// One row. A handler is reached only through its row, and so only past its access rule.
+/// A row of the table. A handler is reachable only through its row, so its access rule always
+/// applies.
 #[derive(Debug)]
 pub struct Page {
-    /// The method: GET shows a page, POST takes its form.
+    /// GET shows a page; POST submits its form.
     pub method: Method,
     /// Path, with parameters in braces.
     pub path: &'static str,
-    /// Access that the handler requires.
+    /// Permission that the page requires.
     pub access: Access,
-    /// The bucket that a request takes a token from.
+    /// Rate limit class.
     pub rate: RateClass,
-    /// The largest form, in bytes.
+    /// Maximum size of the form, in bytes.
     pub max_form_bytes: usize,
-    /// Fields of the form besides its token. Each is sent once at most; other fields are refused.
+    /// Fields of the form besides the CSRF token, each at most once. Other fields are refused.
     pub fields: &'static [&'static str],
-    /// The field of the form that may be sent several times: boxes of one name.
+    /// Name of checkboxes, the only field that may occur several times.
     pub boxes: Option<&'static str>,
     pub(crate) handler: fn() -> MethodRouter<Arc<Ui>>,
 }
@@ -47,7 +48,7 @@ pub(crate) const fn page(
     }
 }
 
-/// The form of a page.
+/// A row for a form.
 pub(crate) const fn form(
     path: &'static str,
     access: Access,
@@ -66,31 +67,31 @@ pub(crate) const fn form(
 }
 
 impl Page {
-    /// Applies the lower rate limit, for secrets that are worth guessing.
+    /// Uses the strict rate limit, for guessable secrets.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;
         self
     }
 
-    /// A form with these fields.
+    /// Sets the fields of the form.
     pub(crate) const fn fields(mut self, names: &'static [&'static str]) -> Self {
         self.fields = names;
         self
     }
 
-    /// A form with boxes of this name, of which several may be ticked.
+    /// Sets the name of checkboxes.
     pub(crate) const fn boxes(mut self, name: &'static str) -> Self {
         self.boxes = Some(name);
         self
     }
 
-    /// Sets another size of the largest form.
+    /// Sets the maximum size of the form.
     pub(crate) const fn with_form(mut self, max_bytes: usize) -> Self {
         self.max_form_bytes = max_bytes;
         self
     }
 
-    /// Returns true if a secret in the link is the credential, not a session.
+    /// Returns true if the credential is a secret in the link instead of a session.
     pub(crate) fn is_linked(&self) -> bool {
         matches!(self.access, Access::SetUp | Access::Invitee)
     }

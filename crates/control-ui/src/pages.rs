@@ -24,7 +24,7 @@ use control_domain::Access;
 use control_http::SessionCookie;
 use std::sync::Arc;
 
-/// Every page, by noun. The path is the resource's in the interface, without `/api/v1`.
+/// All pages, grouped by resource. Paths equal the API's, without `/api/v1`.
 #[rustfmt::skip]
 pub static PAGES: &[Page] = &[
     page("/set-up", Access::SetUp, || get(set_up::show)).strict(),
@@ -246,7 +246,7 @@ pub static PAGES: &[Page] = &[
     form("/projects/{project}/rollouts/{rollout}/{command}", Access::WRITE_ROLLOUTS, || post(rollout::command::carry_out)),
 ];
 
-/// The pages and their files.
+/// Routes of all pages and their assets.
 pub fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     let ui = Arc::new(Ui::new(app, cookie));
     let mut router = Router::new();
@@ -262,13 +262,13 @@ pub fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
         .with_state(ui)
 }
 
-/// Scripts, styles, pictures and fonts are loaded from this server only, inline code is refused,
-/// and so is framing by other sites.
+/// Content security policy: scripts, styles, images and fonts only from this server; no inline
+/// code; no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; \
     require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// Response fields for browsers. A page may have some of its own.
+/// Adds header fields for browsers, unless the page has set them.
 async fn protect(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Projects at a glance.
+//! Pages of projects.
 
 mod attention;
 pub(crate) mod create;

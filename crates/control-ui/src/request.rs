@@ -1,4 +1,4 @@
-//! A request of a browser: its fields, its cookies, its actor, and why it fails.
+//! Requests of browsers: fields, cookies, actor, failures.
 
 pub(crate) mod failure;
 pub(crate) mod fields;

@@ -1,4 +1,4 @@
-//! Rollouts: planned, followed, steered.
+//! Pages of rollouts.
 
 pub(crate) mod command;
 mod course;

@@ -1,4 +1,4 @@
-//! State that handlers share.
+//! State shared by all handlers.
 
 pub(crate) mod live_streams;
 
@@ -9,18 +9,18 @@ use live_streams::LiveStreams;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// State that handlers share.
+/// State shared by all handlers.
 #[derive(Debug)]
 pub(crate) struct Ui {
     pub(crate) app: Arc<App>,
     pub(crate) cookie: SessionCookie,
-    /// The live pages that are open.
+    /// Open event streams of live pages.
     pub(crate) streams: LiveStreams,
-    /// Permits to read forms of senders that are not authenticated, to show them again.
+    /// Permits for reading forms of unauthenticated senders, to show them again.
     pub(crate) unread_forms: Semaphore,
 }
 
-/// Forms of senders that are not authenticated in memory at once.
+/// Maximum number of such forms in memory at once.
 const MAX_UNREAD_FORMS: usize = 8;
 
 impl Ui {
@@ -33,7 +33,7 @@ impl Ui {
         }
     }
 
-    /// Address of this server: the configured one, or the one that the browser used.
+    /// URL of this server: the configured one, or the one that the browser used.
     pub(crate) fn server_url(&self, visit: &Visit) -> String {
         if let Some(url) = &self.app.sso_site.public_url {
             return url.clone();

@@ -1,4 +1,4 @@
-//! Components of pages, and the wording of numbers and times.
+//! Components of pages, and wording of numbers and times.
 
 pub(crate) mod asset;
 pub(crate) mod chart;

@@ -1,4 +1,4 @@
-//! The theme of a browser, chosen in the menu of every page.
+//! The browser's theme, chosen in the menu of every page.
 
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -10,7 +10,7 @@ use axum::http::header;
 use axum::response::Response;
 use std::sync::Arc;
 
-/// A year.
+/// Lifetime of the cookie: a year.
 const COOKIE_SECONDS: u32 = 365 * 24 * 3_600;
 
 /// Stores the choice in a cookie, and redirects back to the page.

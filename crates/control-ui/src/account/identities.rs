@@ -1,4 +1,4 @@
-//! Identities of a provider that sign the person in.
+//! Identities at providers by which the user signs in.
 
 use crate::frame::form::Faults;
 use crate::request::failure::Failure;
@@ -13,18 +13,19 @@ use control_domain::Access;
 use control_wire::{IdentityId, OrgId};
 use std::sync::Arc;
 
-/// The identities on the profile.
+/// Section of the profile with the user's identities.
 pub(super) struct Identities {
     pub(super) linked: Vec<Linked>,
-    /// The person's organizations with single sign-on and no identity of the person yet.
+    /// The user's organizations with single sign-on in which the user has no identity yet.
     pub(super) others: Vec<Other>,
-    /// True if a link may begin: it needs a fresh proof of identity.
+    /// Whether linking is permitted, which needs a fresh proof of identity.
     pub(super) is_fresh: bool,
-    /// True for a session of a provider that has not all rights of the person: it sees no identities.
+    /// Set for a provider's session without all rights of the user, which does not see the
+    /// identities.
     pub(super) is_hidden: bool,
 }
 
-/// One that signs the person in.
+/// An identity that signs the user in.
 pub(super) struct Linked {
     pub(super) id: IdentityId,
     pub(super) org: String,
@@ -38,7 +39,7 @@ pub(super) struct Other {
     pub(super) name: String,
 }
 
-/// The identities of the person.
+/// Reads the identities of the user.
 pub(super) async fn find(ui: &Ui, caller: &Caller) -> Result<Identities, Failure> {
     let (app, call) = (&ui.app, &caller.call);
     if call.actor.require_account_owner().is_err() {

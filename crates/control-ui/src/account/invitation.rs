@@ -1,4 +1,4 @@
-//! The pages of an invitation's link: a person becomes a user and a member, or a user becomes a member of another
+//! Pages of an invitation's link: a person becomes a user and a member, or a user joins a further
 //! organization.
 
 use crate::frame::form::{Faults, Form};
@@ -33,11 +33,11 @@ struct InvitationPage {
 struct JoinPage {
     frame: Frame,
     form: Form,
-    /// The address of the user that joins.
+    /// Address of the user that joins.
     email: String,
 }
 
-/// The form, for the bearer of the link.
+/// Shows the form for the bearer of the link.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let own = ui.app.own_invitation(&caller.call).await?;
     let fields = Fields::filled(&[
@@ -77,7 +77,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// The question to a signed-in user with the secret of a link. The secret is checked when the form is sent.
+/// Asks a signed-in user for confirmation. The link's secret is checked when the form is sent.
 pub(crate) async fn ask_join(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -137,7 +137,7 @@ fn respond(caller: &Caller, own: OwnInvitation, form: Form) -> Response {
         email: invitation.email.to_string(),
     };
     let mut response = shown(&page);
-    // The address has a secret.
+    // The URL contains a secret, so browsers must not send it as a referrer.
     let none = HeaderValue::from_static("no-referrer");
     response.headers_mut().insert(header::REFERRER_POLICY, none);
     response

@@ -1,4 +1,4 @@
-//! The page of an administrator's link for a member to set another password.
+//! Page of a password reset's link.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, show as shown};
@@ -23,13 +23,13 @@ struct ResetPage {
     secret: String,
 }
 
-/// The form. The link is checked when the form is sent.
+/// Shows the form. The link's secret is checked when the form is sent.
 pub(crate) async fn show(visit: Visit) -> Response {
     let fields = Fields::filled(&[("secret", visit.query.get("secret"))]);
     respond(&visit, Form::new(&visit.csrf, fields))
 }
 
-/// Sets the password, and ends all sessions of the user.
+/// Sets the password and ends all sessions of the user.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     visit: Visit,
@@ -68,7 +68,7 @@ fn respond(visit: &Visit, form: Form) -> Response {
         form,
         secret,
     });
-    // The address has a secret.
+    // The URL contains a secret, so browsers must not send it as a referrer.
     let none = HeaderValue::from_static("no-referrer");
     response.headers_mut().insert(header::REFERRER_POLICY, none);
     response

@@ -1,4 +1,4 @@
-//! The profile: sessions, the second factor, the password, linked identities.
+//! The user's profile: sessions, second factor, password, linked identities.
 
 use crate::account::identities::{self, Identities};
 use crate::frame::form::{Faults, Form};
@@ -30,7 +30,7 @@ struct ProfilePage {
     email: String,
     sessions: Vec<Row>,
     second_factor: Option<(RelativeTime, String)>,
-    /// Time when an administrator removed the second factor, until there is a new one.
+    /// Time when an administrator removed the second factor; `None` once there is another.
     was_reset: Option<RelativeTime>,
     has_password: bool,
     identities: Identities,
@@ -38,7 +38,7 @@ struct ProfilePage {
     password: Form,
 }
 
-/// The forms of the page; the one that was refused is shown with its faults.
+/// The forms of the page; a refused form is shown again with its faults.
 #[derive(Default)]
 struct Forms {
     name: Option<Form>,
@@ -55,7 +55,7 @@ struct Row {
     is_own: bool,
 }
 
-/// The profile of the person.
+/// Shows the user's profile.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     respond(&ui, &caller, Forms::default()).await
 }
@@ -147,7 +147,7 @@ pub(crate) async fn end_session(
     Ok(note.at("/profile", ui.cookie))
 }
 
-/// Ends all sessions but this one.
+/// Ends all other sessions of the user.
 pub(crate) async fn end_others(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -162,7 +162,7 @@ pub(crate) async fn end_others(
     Ok(note.at("/profile", ui.cookie))
 }
 
-/// Changes the password; all other sessions end.
+/// Changes the password and ends all other sessions.
 pub(crate) async fn change_password(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -189,7 +189,7 @@ pub(crate) async fn change_password(
     }
 }
 
-/// Renames the person.
+/// Renames the user.
 pub(crate) async fn rename(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -216,14 +216,14 @@ async fn refuse(ui: &Ui, caller: &Caller, forms: Forms) -> Result<Response, Fail
     Ok(response)
 }
 
-/// The session of the request.
+/// The session of the request; `None` for other credentials.
 pub(super) async fn own_session(ui: &Ui, call: &Call) -> Result<Option<Session>, Failure> {
     let found = ui.app.sessions(call).await?;
     let own = found.into_iter().find(|found| found.is_own);
     Ok(own.map(|found| found.session))
 }
 
-/// The response with the session's new secret.
+/// Adds the session's new secret to the response as a cookie.
 pub(crate) fn with_session(ui: &Ui, secret: &Secret, mut response: Response) -> Response {
     if let Ok(field) = ui.cookie.set(secret) {
         response.headers_mut().append(header::SET_COOKIE, field);

@@ -1,4 +1,4 @@
-//! Another proof of identity, before operations that a stolen session must not permit.
+//! Renewed proof of identity, before operations that a stolen session must not permit.
 
 use crate::account::profile::{own_session, with_session};
 use crate::account::sign_in::refused;
@@ -24,7 +24,7 @@ struct ProofPage {
     frame: Frame,
     form: Form,
     back: String,
-    /// For password managers.
+    /// Address of the user, for password managers.
     email: String,
     kind: ProofKind,
 }
@@ -34,9 +34,9 @@ struct ProofPage {
 struct ProofFormPage {
     frame: Frame,
     form: Form,
-    /// The form that is carried out with the proof.
+    /// Form that is submitted together with the proof.
     held: HeldForm,
-    /// For password managers.
+    /// Address of the user, for password managers.
     email: String,
     kind: ProofKind,
 }
@@ -45,20 +45,20 @@ struct ProofFormPage {
 enum ProofKind {
     Code,
     Password,
-    /// By the identity provider at this path.
+    /// Through the identity provider, which this path redirects to.
     Provider(String),
-    /// None yet: the organization demands a second factor.
+    /// None: the organization requires a second factor, which the user must set up first.
     Factor,
 }
 
 impl ProofKind {
-    /// Returns true if the proof is a field of the form.
+    /// Returns true if the proof is entered in the same form.
     fn is_inline(&self) -> bool {
         matches!(self, Self::Code | Self::Password)
     }
 }
 
-/// The proof in a form; `None` without one.
+/// The proof in a form's fields; `None` without one.
 pub(crate) fn proof_of_form(fields: &Fields) -> Option<StrongProof> {
     if let Some(code) = fields.given("proof_code") {
         return Some(StrongProof::Code(code.to_owned()));
@@ -67,7 +67,7 @@ pub(crate) fn proof_of_form(fields: &Fields) -> Option<StrongProof> {
     (!password.is_empty()).then(|| StrongProof::Password(Password::new(password.to_owned())))
 }
 
-/// The page that takes the proof, and sends the form with it.
+/// Page that asks for the proof, and submits the pending form with it.
 pub(crate) async fn ask(
     ui: &Ui,
     caller: &Caller,
@@ -95,7 +95,7 @@ pub(crate) async fn ask(
     }))
 }
 
-/// The address of the user, and whether there is a password.
+/// Address of the user, and whether it has a password.
 async fn user(ui: &Ui, caller: &Caller) -> Result<(String, bool), Failure> {
     Ok(match ui.app.identity(&caller.call).await? {
         Identity::User { user, .. } => (user.email.to_string(), user.password.is_some()),
@@ -103,14 +103,14 @@ async fn user(ui: &Ui, caller: &Caller) -> Result<(String, bool), Failure> {
     })
 }
 
-/// The form of the proof.
+/// Shows the form for the proof.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let back = caller.visit.query.get("return").to_owned();
     let form = Form::new(&caller.visit.csrf, Fields::default());
     respond(&ui, &caller, form, &back).await
 }
 
-/// Compares the password or the code, and redirects back.
+/// Verifies the password or the code, and redirects back.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

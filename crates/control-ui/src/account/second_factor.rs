@@ -30,7 +30,7 @@ struct StartPage {
 struct TotpPage {
     frame: Frame,
     form: Form,
-    /// The QR code: markup of the renderer, of numbers and fixed text only. Empty once the secret was shown.
+    /// QR code as SVG, generated from numbers and fixed text only; empty once the secret was shown.
     qr: String,
     secret: String,
 }
@@ -43,7 +43,7 @@ struct CodesPage {
     codes: Vec<String>,
 }
 
-/// The way to a second factor, for those that an organization demands one of; with one, the way to its proof.
+/// Shows how to set up the second factor, or asks for its code if the user has one.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     if ui.app.second_factor(&caller.call).await?.is_some() {
         let back = caller.visit.query.get("return");
@@ -60,7 +60,7 @@ pub(crate) async fn start(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<R
     respond(&ui, &caller, form, made.qr_svg, grouped(&made.base32)).await
 }
 
-/// Lets the second factor count, once the app shows the right digits.
+/// Activates the second factor if the code is correct.
 pub(crate) async fn confirm(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -97,7 +97,7 @@ async fn respond(
     }))
 }
 
-/// `ABCD EFGH …`
+/// Groups characters, such as `ABCD EFGH …`.
 fn grouped(secret: &str) -> String {
     let mut text = String::new();
     for (index, letter) in secret.chars().enumerate() {
@@ -109,7 +109,7 @@ fn grouped(secret: &str) -> String {
     text
 }
 
-/// Makes new recovery codes, and shows them this once.
+/// Creates new recovery codes, and shows them once.
 pub(crate) async fn renew_codes(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

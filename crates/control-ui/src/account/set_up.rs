@@ -1,4 +1,4 @@
-//! The first start: the page of the one-time link.
+//! Set-up of the installation: the page of the one-time link.
 
 use crate::frame::Frame;
 use crate::frame::form::{Faults, Form};
@@ -25,7 +25,7 @@ struct SetUpPage {
     token: String,
 }
 
-/// The form, for the bearer of the link.
+/// Shows the form for the bearer of the link.
 pub(crate) async fn show(caller: Caller) -> Response {
     let fields = Fields::filled(&[("token", caller.visit.query.get("token"))]);
     respond(&caller, Form::new(&caller.visit.csrf, fields))
@@ -51,7 +51,7 @@ pub(crate) async fn set_up(
     let installed = match ui.app.set_up(&caller.call, &new).await {
         Ok(installed) => installed,
         Err(error) => {
-            // A name of the organization is refused as `name`.
+            // A refusal of the organization's name is for the field `name`.
             let faults = Faults::from_error(error)?.renamed("name", "org_name");
             let form = Form::refused(&caller.visit.csrf, fields, faults);
             let mut response = respond(&caller, form);
@@ -89,7 +89,7 @@ fn respond(caller: &Caller, form: Form) -> Response {
         token,
     };
     let mut response = shown(&page);
-    // The address has a secret.
+    // The URL contains a secret, so browsers must not send it as a referrer.
     let none = HeaderValue::from_static("no-referrer");
     response.headers_mut().insert(header::REFERRER_POLICY, none);
     response

@@ -1,4 +1,4 @@
-//! Sign-in: the password, then a code of the authenticator app or a recovery code; and sign-out.
+//! Sign-in by password and second factor, and sign-out.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, show as shown};
@@ -17,9 +17,9 @@ use control_auth::{Password, Secret};
 use form_urlencoded::byte_serialize;
 use std::sync::Arc;
 
-/// The cookie of a sign-in that waits for its second factor. It is not a session.
+/// Cookie of a sign-in that waits for its second factor. It is not a session.
 pub(crate) const PENDING: &str = "pending";
-/// The cookie lasts as long as the sign-in that it names, in seconds.
+/// Lifetime of the cookie, equal to the pending sign-in's.
 const PENDING_SECONDS: u32 = 300;
 
 #[derive(Template)]
@@ -45,7 +45,7 @@ struct CodePage {
     form: Form,
     back: String,
     is_recovery: bool,
-    /// Address of the page for the other kind of code.
+    /// Link to the page for the other kind of code.
     other: String,
 }
 
@@ -64,11 +64,11 @@ struct SsoPage {
 #[template(path = "signed_out.html")]
 struct SignedOutPage {
     frame: Frame,
-    /// The provider's URL that ends the session there.
+    /// URL that ends the session at the provider.
     provider: String,
 }
 
-/// The form of the password, or the way to the first user.
+/// Shows the password form, or explains the set-up if there is no user yet.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, visit: Visit) -> Result<Response, Failure> {
     if ui.app.awaits_set_up().await? {
         let frame = Frame::bare("Set-up", Some(&visit));
@@ -79,7 +79,7 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, visit: Visit) -> Result<Resp
     Ok(password_page(&visit, form, &back))
 }
 
-/// Compares the password.
+/// Verifies the password.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     visit: Visit,
@@ -110,27 +110,27 @@ pub(crate) async fn send(
     }
 }
 
-/// The form of the code.
+/// Shows the form for a code of the authenticator app.
 pub(crate) async fn show_code(visit: Visit) -> Result<Response, Failure> {
     pending(&visit)?;
     let form = Form::new(&visit.csrf, Fields::default());
     Ok(code_page(&visit, form, false))
 }
 
-/// The form of a recovery code.
+/// Shows the form for a recovery code.
 pub(crate) async fn show_recovery(visit: Visit) -> Result<Response, Failure> {
     pending(&visit)?;
     let form = Form::new(&visit.csrf, Fields::default());
     Ok(code_page(&visit, form, true))
 }
 
-/// The page that redirects to the identity provider of an organization. It is reached by a link,
-/// because browsers apply this server's `form-action` policy to redirects of a form.
+/// Page with a link to an organization's identity provider. A link and not a form, because browsers
+/// apply this server's `form-action` policy to the redirect of a form.
 pub(crate) async fn show_sso(visit: Visit) -> Response {
     let back = visit.query.get("return").to_owned();
     let org = visit.query.given("org").unwrap_or_default().to_owned();
     let start = (!org.is_empty()).then(|| {
-        // A segment of a path has `%20` for a space, where a form has `+`.
+        // In a path, a space is `%20` and not `+` as in a form.
         let encoded: String = byte_serialize(org.as_bytes()).collect();
         leading_back(
             &format!("/sso/{}", encoded.replace('+', "%20")),
@@ -146,7 +146,7 @@ pub(crate) async fn show_sso(visit: Visit) -> Response {
     })
 }
 
-/// Compares the code of the authenticator app.
+/// Verifies a code of the authenticator app.
 pub(crate) async fn send_code(
     State(ui): State<Arc<Ui>>,
     visit: Visit,
@@ -158,7 +158,7 @@ pub(crate) async fn send_code(
     finish(&ui, &visit, fields, signed_in, false)
 }
 
-/// Compares a recovery code.
+/// Verifies a recovery code.
 pub(crate) async fn send_recovery(
     State(ui): State<Arc<Ui>>,
     visit: Visit,
@@ -170,7 +170,7 @@ pub(crate) async fn send_recovery(
     finish(&ui, &visit, fields, signed_in, true)
 }
 
-/// The sign-in begun with the password; without one it restarts.
+/// Secret of the pending sign-in; without one the sign-in restarts.
 fn pending(visit: &Visit) -> Result<Secret, Failure> {
     let pending = visit.pending.clone();
     pending.ok_or_else(|| Failure::See("/sign-in".to_owned()))
@@ -204,7 +204,7 @@ fn finish(
     Ok(response)
 }
 
-/// Redirects to the requested page, with a session.
+/// Sets the session cookie, and redirects to the requested page.
 fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
     let mut response = match new.notice() {
         Some(notice) => Note::bad(notice).at(own_or_root(back), ui.cookie),
@@ -216,7 +216,8 @@ fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
     response
 }
 
-/// The status and the message for a wrong proof of identity; it does not name the wrong part.
+/// Status and message for a wrong proof of identity. The message does not reveal which part is
+/// wrong.
 pub(crate) fn refused(error: Error) -> Result<(StatusCode, Faults), Failure> {
     if let Error::TooManyAttempts { retry_after_secs } = error {
         let reason = format!("too many tries: wait {retry_after_secs} seconds");
@@ -262,7 +263,7 @@ fn code_page(visit: &Visit, form: Form, is_recovery: bool) -> Response {
     })
 }
 
-/// Ends the session here, and redirects to its provider, to end the session there.
+/// Ends the session, and continues at its provider to end the session there as well.
 pub(crate) async fn sign_out(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -282,8 +283,8 @@ pub(crate) async fn sign_out(
     Ok(response)
 }
 
-/// A page that redirects to the provider itself: browsers apply this server's `form-action` policy
-/// to redirects of a form.
+/// Page that redirects to the provider by itself: browsers apply this server's `form-action` policy
+/// to the redirect of a form.
 fn leave(caller: &Caller, provider: String) -> Response {
     let refresh = HeaderValue::try_from(format!("0; url={provider}"));
     let mut response = shown(&SignedOutPage {

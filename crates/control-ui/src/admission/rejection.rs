@@ -1,4 +1,4 @@
-//! Answers to requests that are not admitted, or fail: the form keeps the typed values.
+//! Responses to refused or failed requests. Forms are shown again with the entered values.
 
 use crate::account::proof;
 use crate::frame::failure_page::render;
@@ -16,18 +16,18 @@ use control_app::Error;
 use control_domain::{Access, Refusal};
 use control_http::{cookie, is_same_origin};
 
-/// A request that is not admitted.
+/// Data for the response to a refused request.
 #[derive(Debug)]
 pub(super) struct Rejection {
     pub(super) failure: Failure,
-    /// The actor, if it is known and its form may be carried out with a proof of identity.
+    /// The actor, if a proof of identity would permit its form.
     pub(super) caller: Option<Caller>,
-    /// The status and the faults of a wrong proof.
+    /// Status and faults of a wrong proof.
     pub(super) proof: Option<(StatusCode, Faults)>,
 }
 
 impl Rejection {
-    /// A form of `caller` that needs a proof of identity, or had a wrong one.
+    /// Rejection of a form that lacks a proof of identity, or has a wrong one.
     pub(super) fn unproved(
         refusal: Refusal,
         caller: Caller,
@@ -63,7 +63,7 @@ impl From<Refusal> for Rejection {
     }
 }
 
-/// The page of a failure. A form that needs a proof of identity is carried out with it.
+/// Page of a failure; for a missing proof of identity, the form that asks for it.
 pub(super) async fn answer(
     ui: &Ui,
     rejection: Rejection,
@@ -89,7 +89,7 @@ pub(super) async fn answer(
     }
 }
 
-/// The form of a request that was read, to be shown again if it is not carried out.
+/// The entered values of a form, to be shown again.
 pub(super) fn held(page: &Page, request: &Request, visit: &Visit) -> Option<HeldForm> {
     if page.method != Method::POST {
         return None;
@@ -98,7 +98,8 @@ pub(super) fn held(page: &Page, request: &Request, visit: &Visit) -> Option<Held
     Some(HeldForm::new(&visit.path, &visit.csrf, fields))
 }
 
-/// The refusal of a request before its form was read. Its sender is not authenticated, so few are read at once.
+/// Rejection of a request before its form is read. Reads the form only to show it again, and few at
+/// once, because the sender is not authenticated.
 pub(super) async fn held_unread(
     ui: &Ui,
     page: &Page,

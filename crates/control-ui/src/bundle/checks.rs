@@ -1,41 +1,41 @@
-//! The findings of the check, under the lines that they are about.
+//! Findings of the configuration check, shown at their lines.
 
 use crate::view::phrase::sentence;
 use control_app::Diagnostic;
 use std::collections::BTreeMap;
 
-/// Lines around a finding.
+/// Number of lines shown before and after a finding.
 const CONTEXT_LINES: usize = 2;
 
-/// One finding with its place in the text.
+/// A finding, with its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) is_error: bool,
     pub(crate) message: String,
-    /// Sentences with the place and the remedy.
+    /// Sentences about place and remedy.
     pub(crate) hints: Vec<String>,
-    /// `proxy.kdl:12`
+    /// Place, such as `proxy.kdl:12`.
     pub(crate) place: String,
-    /// The lines around it.
+    /// Lines around the finding.
     pub(crate) lines: Vec<NumberedLine>,
 }
 
-/// A line of a file.
+/// A line of a file with its number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NumberedLine {
-    /// From 1.
+    /// Number of the line, from 1.
     pub(crate) number: usize,
     pub(crate) text: String,
-    /// True if the finding is about this line.
+    /// Whether the finding concerns this line.
     pub(crate) is_own: bool,
 }
 
-/// Parses the findings that the database stores.
+/// Parses findings as stored in the database.
 pub(crate) fn stored(diagnostics: &str) -> Vec<Diagnostic> {
     serde_json::from_str(diagnostics).unwrap_or_default()
 }
 
-/// The findings, errors first, each with the lines of `files` around it.
+/// Findings, errors first, each with the surrounding lines of `files`.
 pub(crate) fn findings(
     diagnostics: &[Diagnostic],
     files: &BTreeMap<String, String>,

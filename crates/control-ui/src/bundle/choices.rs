@@ -1,4 +1,4 @@
-//! Bundles to choose from, for forms with one or two of them.
+//! Bundles offered by forms.
 
 use crate::request::failure::Failure;
 use crate::request::visit::Caller;
@@ -8,21 +8,21 @@ use control_domain::BundleState;
 use control_wire::{BundleId, ProjectId};
 use std::collections::BTreeSet;
 
-/// Newest bundles that a form lists, besides those that nodes run.
+/// Maximum number of newest bundles that a form lists, apart from those that nodes run.
 const MAX_LISTED_BUNDLES: i64 = 50;
 
-/// Bundles to choose from, each with its name as a form shows it.
+/// Bundles that a form offers, each with its label.
 pub(super) struct Choices {
     all: Vec<(BundleId, String)>,
-    /// The one on most nodes, else the newest.
+    /// Default choice: the bundle on most nodes, or else the newest.
     pub(super) usual: Option<BundleId>,
-    /// The newest one that no node runs, else `usual`.
+    /// Default second choice: the newest bundle that no node runs, or else `usual`.
     pub(super) next: Option<BundleId>,
 }
 
 impl Choices {
-    /// The bundles that nodes run, in the order of their numbers of nodes, then the newest of the rest, then those that
-    /// the form has chosen.
+    /// Reads the bundles: those that nodes run, most nodes first; then the newest; then those
+    /// chosen in the form.
     pub(super) async fn read(
         ui: &Ui,
         caller: &Caller,
@@ -48,7 +48,7 @@ impl Choices {
         let mut rest = newest.into_iter().filter(|(id, _)| !running.contains(id));
         let next = rest.next();
         let next_id = next.as_ref().map(|(id, _)| *id);
-        // Several bundles may have one name.
+        // Names are not unique.
         let rest = next.into_iter().chain(rest);
         let rest: Vec<(BundleId, String)> = rest.collect();
         let named = named
@@ -66,14 +66,14 @@ impl Choices {
         })
     }
 
-    /// Values and texts of a form's choice.
+    /// Values and labels of the select field.
     pub(super) fn options(&self) -> Vec<(String, String)> {
         let all = self.all.iter();
         let all = all.map(|(id, name)| (id.to_string(), name.clone()));
         all.collect()
     }
 
-    /// The name of a bundle without the form's annotations.
+    /// Name of a bundle, without the label's annotations.
     pub(super) async fn name(
         &self,
         ui: &Ui,

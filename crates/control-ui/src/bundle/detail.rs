@@ -1,4 +1,4 @@
-//! One bundle: its files, check, signature, and nodes.
+//! Page of a bundle: files, check, signature, nodes.
 
 use crate::bundle::checks::{Finding, findings, stored};
 use crate::bundle::status;
@@ -18,9 +18,9 @@ use control_wire::{BundleId, ProjectId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The largest file that the page shows; a page has at most 100 KB.
+/// Maximum size of a file shown on the page, which stays below 100 KB.
 const MAX_SHOWN_BYTES: usize = 24 * 1024;
-/// Bundles that the page offers to compare with.
+/// Number of bundles offered for comparison.
 const COMPARED: i64 = 10;
 
 #[derive(Template)]
@@ -36,7 +36,7 @@ struct BundlePage {
     /// `None` if the archive cannot be read.
     files: Option<Vec<FileView>>,
     node_words: String,
-    /// The list of these nodes; `None` without one.
+    /// Link to the list of nodes with this bundle; `None` if there are none.
     nodes_page: Option<String>,
     made: RelativeTime,
     signed: Option<(RelativeTime, String)>,
@@ -50,7 +50,7 @@ struct BundlePage {
     foot: Option<String>,
 }
 
-/// A bundle to compare with.
+/// A bundle offered for comparison.
 struct OtherBundle {
     id: BundleId,
     name: String,
@@ -137,7 +137,7 @@ impl BundlePage {
     }
 }
 
-/// The files; `None` if the archive is lost or damaged, or its store does not answer. The bundle can be revoked still.
+/// Reads the files. `None` if the archive cannot be read: the bundle can still be revoked.
 async fn files(
     ui: &Ui,
     caller: &Caller,
@@ -173,7 +173,7 @@ fn views(files: &BTreeMap<String, Vec<u8>>) -> Vec<FileView> {
     views.collect()
 }
 
-/// `1.2 KiB`
+/// Formats a size, such as `1.2 KiB`.
 fn bytes(size: u64) -> String {
     match size {
         0..1024 => format!("{size} bytes"),

@@ -1,4 +1,4 @@
-//! Difference between two bundles: risks, requests that are answered differently, effective settings, files.
+//! Page that compares two bundles: risks, requests, effective settings, files.
 
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -16,9 +16,9 @@ use control_wire::{BundleId, ProjectId};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Kinds of requests that the page shows.
+/// Maximum number of request regions shown.
 const MAX_REQUESTS: usize = 100;
-/// Settings that the page shows.
+/// Maximum number of settings shown.
 const MAX_SETTINGS: usize = 300;
 
 #[derive(Template)]
@@ -44,17 +44,17 @@ struct DiffPage {
     may_roll_out: bool,
 }
 
-/// Requests that another route or service answers.
+/// A region of requests with another route or service.
 struct RequestRow {
     example: String,
-    /// The page that explains the example under both bundles.
+    /// Link to the explanation of the example under both bundles.
     page: String,
     before: String,
     after: String,
     concerns: String,
 }
 
-/// A setting that differs, with its values.
+/// A changed setting, with its values.
 pub(crate) struct SettingRow {
     pub(crate) path: String,
     pub(crate) status: Status,
@@ -62,7 +62,7 @@ pub(crate) struct SettingRow {
     pub(crate) after: String,
 }
 
-/// Two bundles of a project that are compared.
+/// The two bundles to compare.
 #[derive(Clone, Copy)]
 pub(super) struct ComparedBundles {
     pub(super) project: ProjectId,
@@ -70,7 +70,7 @@ pub(super) struct ComparedBundles {
     pub(super) after: BundleId,
 }
 
-/// The page of a comparison: `?before=` names the other bundle.
+/// Shows the comparison; `?before=` names the older bundle.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -156,7 +156,7 @@ fn request(moved: &RequestsMoved, bundles: ComparedBundles) -> RequestRow {
     }
 }
 
-/// The page that explains `example`, a method and a URL, under both bundles.
+/// Link to the explanation of `example`, a method and a URL, under both bundles.
 pub(super) fn explaining(example: &str, bundles: ComparedBundles) -> String {
     let ComparedBundles {
         project,
@@ -173,7 +173,7 @@ pub(super) fn explaining(example: &str, bundles: ComparedBundles) -> String {
     format!("/projects/{project}/explain?{}", query.finish())
 }
 
-/// The first `limit` settings that differ.
+/// At most `limit` changed settings.
 pub(crate) fn setting_rows(settings: &[SettingChange], limit: usize) -> Vec<SettingRow> {
     settings.iter().take(limit).map(setting).collect()
 }

@@ -1,4 +1,4 @@
-//! A new bundle: the text of a configuration, checked by the code of the proxy.
+//! Editor for a new bundle: the text is checked by the proxy's own code.
 
 use crate::bundle::checks::{Finding, findings};
 use crate::frame::form::{Faults, Form};
@@ -20,11 +20,11 @@ use control_wire::{BundleId, ProjectId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The file that the editor writes; bundles of several files are made by `controld ctl`.
+/// File name of the editor's text; bundles with several files need `controld ctl`.
 const FILE: &str = "proxy.kdl";
-/// The largest form of the editor: its text, encoded.
+/// Maximum size of the editor's form, URL-encoded.
 pub(crate) const MAX_FORM_BYTES: usize = 1024 * 1024;
-/// A configuration without errors, to begin with.
+/// Initial text: a configuration without errors.
 const EXAMPLE: &str = r#"listeners {
     listener "http" { address "0.0.0.0:8080" }
 }
@@ -65,7 +65,7 @@ enum Checked {
     Found { errors: i64, warnings: i64 },
 }
 
-/// The editor, with an example or with the text of an earlier bundle.
+/// Shows the editor, with the example or the text of an earlier bundle.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

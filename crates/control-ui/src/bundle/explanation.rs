@@ -1,4 +1,5 @@
-//! Explanation of a request by the active bundle and another one. No request is sent.
+//! Page that explains the decision on a request, under the active bundle or two bundles. No request
+//! is sent.
 
 mod comparison;
 mod document;
@@ -23,12 +24,12 @@ use document::{Document, Reason, Setting};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Routes, and effective settings, that the page shows of a bundle.
+/// Maximum number of routes, and of effective settings, shown per bundle.
 const MAX_ROUTES: usize = 60;
 const MAX_SETTINGS: usize = 200;
 
 const METHODS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
-/// Fields in a collapsed section until one of them is set.
+/// Fields that stay collapsed until one of them is set.
 const FURTHER_FIELDS: [&str; 3] = ["headers", "client_ip", "listener"];
 
 #[derive(Template)]
@@ -47,10 +48,10 @@ struct ExplainPage {
     answer: Option<Answer>,
 }
 
-/// The decision under one bundle, or two.
+/// Decision under one or two bundles.
 struct Answer {
     name: String,
-    /// The other bundle, and the page that compares both.
+    /// Name of the other bundle, and link to the comparison.
     other: Option<(String, String)>,
     steps: Vec<Step>,
     routes: Vec<Routes>,
@@ -58,7 +59,7 @@ struct Answer {
     settings: Vec<Setting>,
 }
 
-/// The routes of a bundle, each with its reason.
+/// Routes of a bundle, each with the reason why it matches or not.
 struct Routes {
     id: &'static str,
     title: String,
@@ -66,7 +67,7 @@ struct Routes {
     more: usize,
 }
 
-/// The page; with `?url=`, the decision too.
+/// Shows the form; with `?url=`, the decision as well.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -76,7 +77,7 @@ pub(crate) async fn show(
     respond(&ui, &caller, project, fields).await
 }
 
-/// The decision on the request of the form.
+/// Shows the decision on the form's request.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -155,7 +156,7 @@ async fn respond(
     Ok(response)
 }
 
-/// The fields with the values that an empty form begins with.
+/// Fields with default values.
 fn filled(fields: &Fields, choices: &Choices) -> Fields {
     let usual = choices.usual.map(|id| id.to_string()).unwrap_or_default();
     let or = |name: &str, usual: &str| fields.given(name).unwrap_or(usual).to_owned();
@@ -167,7 +168,7 @@ fn filled(fields: &Fields, choices: &Choices) -> Fields {
     Fields::filled(&all)
 }
 
-/// The decision with its heading; `Err` for faulty fields.
+/// The decision with its heading; `Err` for invalid fields.
 async fn answer(
     ui: &Ui,
     caller: &Caller,

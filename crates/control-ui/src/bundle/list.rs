@@ -1,4 +1,4 @@
-//! The bundles of a project.
+//! List of a project's bundles.
 
 use crate::bundle::status;
 use crate::frame::{Frame, NavEntry, foot, show};
@@ -15,7 +15,7 @@ use control_domain::{Access, Bundle};
 use control_wire::{BundleId, ProjectId};
 use std::sync::Arc;
 
-/// Bundles of one page.
+/// Number of bundles per page.
 const SHOWN_COUNT: usize = 50;
 
 #[derive(Template)]
@@ -88,8 +88,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// Heading of the active bundles, by the nodes' reports; `active` is sorted by descending number of
-/// nodes.
+/// Heading about active bundles, by the nodes' reports; `active` is sorted, most nodes first.
 fn heading(bundles: &[&Bundle], active: &[(BundleId, i64)]) -> String {
     if bundles.is_empty() {
         return "There is no bundle yet.".to_owned();

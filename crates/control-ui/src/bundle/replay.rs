@@ -1,4 +1,5 @@
-//! Recorded requests through two bundles: which kinds are decided differently, and how many requests those are.
+//! Replay of recorded requests under two bundles: the kinds with different decisions, and their
+//! number of requests.
 
 use crate::bundle::choices::Choices;
 use crate::bundle::difference::{ComparedBundles, explaining};
@@ -20,9 +21,9 @@ use control_domain::Access;
 use control_wire::{BundleId, ProjectId};
 use std::sync::Arc;
 
-/// The largest form: a recording, encoded. Larger ones go by `controld ctl`.
+/// Maximum size of the form: a URL-encoded recording. Larger ones need `controld ctl`.
 pub(crate) const MAX_FORM_BYTES: usize = 2 * 1024 * 1024;
-/// Kinds of requests that the page shows.
+/// Maximum number of kinds shown.
 const MAX_KINDS: usize = 100;
 
 #[derive(Template)]
@@ -38,30 +39,30 @@ struct ReplayPage {
     answer: Option<Answer>,
 }
 
-/// The decisions of both bundles.
+/// Decisions of both bundles.
 struct Answer {
     before: String,
     after: String,
     kinds: Vec<KindRow>,
-    /// Kinds that are not shown; empty if all are.
+    /// Sentence on kinds that are not shown; empty if all are.
     more: String,
-    /// Sentences on limitations of the result.
+    /// Sentences on limits of the result.
     limits: Vec<String>,
 }
 
-/// Requests with the same pair of different decisions.
+/// A kind: requests with the same pair of different decisions.
 struct KindRow {
     requests: String,
     share: String,
     bar: Bar,
     example: String,
-    /// The page that explains the example under both bundles.
+    /// Link to the explanation of the example under both bundles.
     page: String,
     before: String,
     after: String,
 }
 
-/// The form; `?before=` and `?after=` choose the bundles.
+/// Shows the form; `?before=` and `?after=` preset the bundles.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -71,7 +72,7 @@ pub(crate) async fn show(
     respond(&ui, &caller, project, fields, false).await
 }
 
-/// The decisions on the requests of the form.
+/// Shows the decisions on the form's recording.
 pub(crate) async fn send(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -134,7 +135,7 @@ async fn respond(
     Ok(response)
 }
 
-/// The heading before a request.
+/// Heading before a replay.
 fn opening(has_bundles: bool) -> &'static str {
     if has_bundles {
         "Which recorded requests would another bundle decide differently?"
@@ -143,7 +144,7 @@ fn opening(has_bundles: bool) -> &'static str {
     }
 }
 
-/// The fields with the values that an empty form begins with.
+/// Fields with default values.
 fn filled(fields: &Fields, choices: &Choices) -> Fields {
     let or = |name: &str, usual: Option<BundleId>| match fields.given(name) {
         Some(given) => given.to_owned(),
@@ -156,14 +157,14 @@ fn filled(fields: &Fields, choices: &Choices) -> Fields {
     ])
 }
 
-/// The decisions, with the heading of the page and the sentence below it.
+/// Decisions, with the heading and the sentence below it.
 struct Answered {
     heading: String,
     rest: String,
     answer: Answer,
 }
 
-/// `Err`: the fields that are wrong.
+/// Replays the recording; `Err` for invalid fields.
 async fn answer(
     ui: &Ui,
     caller: &Caller,
@@ -216,7 +217,7 @@ async fn answer(
     })))
 }
 
-/// The number of kinds that are decided differently.
+/// Number of kinds with different decisions.
 fn differing(replayed: &Replayed) -> i64 {
     signed(replayed.differences.len() + replayed.omitted_differences)
 }
@@ -295,14 +296,14 @@ impl KindRow {
     }
 }
 
-/// `example` is a method, a space, the host and the path.
+/// Link to the explanation of `example`: method, space, host and path.
 fn explained(example: &str, bundles: ComparedBundles) -> String {
     let (method, rest) = example.split_once(' ').unwrap_or(("GET", example));
     let scheme = if rest.starts_with('/') { "" } else { "http://" };
     explaining(&format!("{method} {scheme}{rest}"), bundles)
 }
 
-/// `12 %`, and `less than 1 %` for a smaller share.
+/// Percentage such as `12 %`, or `less than 1 %`.
 fn percent(part: u64, whole: u64) -> String {
     let share = u128::from(part) * 100 / u128::from(whole.max(1));
     if share == 0 {

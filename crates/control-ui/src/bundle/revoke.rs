@@ -1,4 +1,4 @@
-//! Revoking a bundle: the confirmation page, and the command.
+//! Revocation of a bundle: confirmation page and command.
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
@@ -16,7 +16,7 @@ use axum::response::Response;
 use control_wire::{BundleId, ProjectId};
 use std::sync::Arc;
 
-/// The page that announces the effects, with numbers.
+/// Confirmation page that lists the effects with numbers.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! The certificates of a project: days left, and the hosts that they cover.
+//! List of a project's certificates, with hosts and remaining days.
 
 pub(crate) mod change;
 pub(crate) mod detail;
@@ -22,9 +22,9 @@ use control_wire::{CertificateId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// Certificates that the page shows.
+/// Maximum number of certificates shown.
 const SHOWN: usize = 100;
-/// A certificate is to be replaced this long before its end.
+/// Time before its expiry from which on a certificate should be replaced.
 const NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 
 #[derive(Template)]
@@ -50,7 +50,7 @@ struct Row {
     services: Vec<String>,
 }
 
-/// The certificates, the first to end first.
+/// Shows the certificates, those that expire first on top.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -117,7 +117,7 @@ async fn respond(
     }))
 }
 
-/// Labels that a node needs, as people write them.
+/// Labels that a node needs, as text.
 fn labels(certificate: &Certificate) -> Vec<String> {
     let pairs = certificate.node_labels.pairs().iter();
     pairs
@@ -136,7 +136,7 @@ fn status(certificate: &Certificate, now: Timestamp) -> Status {
     }
 }
 
-/// `certificates` are in the order of their ends; further ones may follow.
+/// Heading for `certificates`, sorted by expiry; `has_more` says whether the list is incomplete.
 fn heading(certificates: &[Certificate], has_more: bool, now: Timestamp) -> String {
     match certificates.first() {
         None => "There is no certificate yet.".to_owned(),

@@ -1,4 +1,4 @@
-//! Managed certificates of a project: obtained and renewed by ACME, with the state of each.
+//! List of a project's managed certificates, with their states.
 
 pub(crate) mod detail;
 
@@ -25,7 +25,7 @@ use control_wire::{ManagedCertificateId, ProjectId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Managed certificates that the page reads: a project has no more.
+/// Maximum number of managed certificates read; a project cannot have more.
 const MAX_SHOWN: i64 = 100;
 
 #[derive(Template)]
@@ -172,7 +172,7 @@ fn status(own: &ManagedCertificate, now: Timestamp) -> Status {
     }
 }
 
-/// The last failure; empty without one.
+/// Message of the last failure; empty without one.
 fn error(own: &ManagedCertificate) -> String {
     let error = own.progress.error.as_ref();
     error.map_or_else(String::new, |error| error.message.clone())

@@ -1,4 +1,4 @@
-//! The services of a project: which requests go to which upstream.
+//! List of a project's services: which requests go to which upstream.
 
 pub(crate) mod change;
 
@@ -26,9 +26,9 @@ use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Services that the page shows.
+/// Maximum number of services shown.
 const SHOWN: usize = 200;
-/// Upstreams and certificates that a form offers, each.
+/// Maximum number of upstreams, and of certificates, that a form offers.
 const OFFERED: usize = 500;
 
 #[derive(Template)]
@@ -42,17 +42,17 @@ struct ServicesPage {
     form: Form,
     upstreams: Vec<(String, String)>,
     certificates: Vec<(String, String)>,
-    /// Sentence on choices that the form does not offer; empty if it offers all.
+    /// Sentence on upstreams and certificates that the form does not offer; empty if it offers all.
     left_out: &'static str,
     may_write: bool,
     foot: Option<String>,
 }
 
-/// Upstreams and certificates of a project, for services to refer to.
+/// Upstreams and certificates that a service can refer to.
 struct Names {
     upstreams: BTreeMap<UpstreamId, String>,
     certificates: BTreeMap<CertificateId, String>,
-    /// True if the project has others.
+    /// Set if the project has more than the form offers.
     is_cut: bool,
 }
 
@@ -66,7 +66,7 @@ struct Row {
     certificate: String,
 }
 
-/// The services in the order of matching, and the form of a new one.
+/// Shows the services in matching order, and the form for a new one.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -127,7 +127,7 @@ async fn respond(
 }
 
 impl Names {
-    /// The first ones by name, and those that `services` refer to.
+    /// Reads the first ones by name, and those that `services` refer to.
     async fn read(
         ui: &Ui,
         caller: &Caller,
@@ -195,7 +195,7 @@ impl Names {
     }
 }
 
-/// Identifiers with names, in the order of the names.
+/// Identifier and name of each item, sorted by name.
 fn by_name<I: ToString>(names: &BTreeMap<I, String>) -> Vec<(String, String)> {
     let choices = names
         .iter()
@@ -267,7 +267,7 @@ pub(crate) async fn create(
     Ok(response)
 }
 
-/// The settings of a form; `further` is the JSON of those that it does not show.
+/// Parses the form; `further` is the JSON of settings that the form does not show.
 fn read(fields: &Fields, further: &str) -> Result<ServiceSettings, Faults> {
     let priority = fields.given("priority").unwrap_or("0").parse::<i32>();
     let upstream = fields.get("upstream").parse::<UpstreamId>();

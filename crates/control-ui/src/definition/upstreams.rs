@@ -1,4 +1,4 @@
-//! The upstreams of a project: named targets.
+//! List of a project's upstreams.
 
 pub(crate) mod change;
 
@@ -26,7 +26,7 @@ use control_wire::{ProjectId, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Upstreams that the page shows.
+/// Maximum number of upstreams shown.
 const SHOWN: usize = 100;
 
 #[derive(Template)]
@@ -52,7 +52,7 @@ struct Row {
     services: Vec<String>,
 }
 
-/// The upstreams, each with the services that use it, and the form of a new one.
+/// Shows the upstreams with the services that use them, and the form for a new one.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -193,7 +193,7 @@ pub(crate) async fn create(
     Ok(response)
 }
 
-/// The fields of the interface under their names in the form.
+/// Maps fields of the API to the form's names.
 fn in_form(faults: Faults) -> Faults {
     let names = [
         ("targets.address", "targets"),
@@ -204,7 +204,7 @@ fn in_form(faults: Faults) -> Faults {
     names.fold(faults, |faults, (own, name)| faults.renamed(own, name))
 }
 
-/// The settings of a form; `further` is the JSON of those that it does not show.
+/// Parses the form; `further` is the JSON of settings that the form does not show.
 fn read(fields: &Fields, further: &str) -> Result<UpstreamSettings, Faults> {
     let balancing = LoadBalancing::from_name(fields.get("load_balancing"));
     let server_name = fields.given("server_name").map(str::to_owned);
@@ -220,7 +220,7 @@ fn read(fields: &Fields, further: &str) -> Result<UpstreamSettings, Faults> {
     })
 }
 
-/// `10.0.0.1:3000`, or with a weight after it.
+/// Parses a target such as `10.0.0.1:3000`, optionally followed by a weight.
 fn target(line: &str) -> Result<Target, Faults> {
     let (address, weight) = line.split_once(char::is_whitespace).unwrap_or((line, "1"));
     let weight = weight.trim().trim_start_matches("weight").trim();

@@ -1,4 +1,4 @@
-//! A page that announces the effects of a command, and requires a confirmation.
+//! Confirmation page: announces the effects of a command.
 
 use super::{Frame, show};
 use crate::view::confirm::Confirm;
@@ -12,7 +12,7 @@ struct ConfirmPage {
     confirm: Confirm,
 }
 
-/// The page.
+/// Renders a confirmation page.
 pub(crate) fn confirmation(frame: Frame, confirm: Confirm) -> Response {
     show(&ConfirmPage { frame, confirm })
 }

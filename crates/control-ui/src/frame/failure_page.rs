@@ -1,4 +1,4 @@
-//! Conversion of failures to pages.
+//! Renders failures as pages.
 
 use crate::frame::held::HeldForm;
 use crate::frame::{Frame, show};
@@ -18,18 +18,18 @@ use control_http::{CorrelationId, prefers_html};
 struct FailurePage {
     frame: Frame,
     failure_text: FailureText,
-    /// True if the session of the form has ended.
+    /// Set if the session that sent the form has ended.
     has_ended: bool,
-    /// The form that was not carried out.
+    /// Form that was not executed.
     held: Option<HeldForm>,
-    /// False if the same form would be refused again.
+    /// False if the form would be refused again.
     can_send: bool,
-    /// The page that the form was sent from, unless it is unknown.
+    /// Page that the form was sent from, if known.
     form_page: Option<String>,
     correlation_id: String,
 }
 
-/// The page of a failure, with the form that was sent, so that nothing typed is lost.
+/// Page of a failure, with the entered values, so that none of them are lost.
 pub(crate) async fn render(
     ui: &Ui,
     failure: Failure,
@@ -71,13 +71,13 @@ pub(crate) async fn render(
     response
 }
 
-/// The status text and the sentence: title and heading of the page.
+/// Status text and sentence, for title and heading.
 fn heading(failure_text: &FailureText) -> String {
     let status = failure_text.status.canonical_reason().unwrap_or_default();
     format!("{status}. {}", failure_text.sentence.trim_end_matches('.'))
 }
 
-/// Answer outside of the table's paths: a page for browsers, nothing for programs.
+/// Response for an unknown path: a page for browsers, only the status for other clients.
 pub(crate) async fn no_page(
     correlation_id: Option<Extension<CorrelationId>>,
     headers: HeaderMap,
@@ -85,7 +85,8 @@ pub(crate) async fn no_page(
     plain(Failure::not_found(), correlation_id, &headers)
 }
 
-/// Answer to a method that a path of the table does not take, such as a form's address in the address bar.
+/// Response for a method that the path does not support, for example when a form's URL is opened in
+/// the address bar.
 pub(crate) async fn no_method(
     correlation_id: Option<Extension<CorrelationId>>,
     headers: HeaderMap,
@@ -93,7 +94,7 @@ pub(crate) async fn no_method(
     plain(Failure::no_method(), correlation_id, &headers)
 }
 
-/// A failure outside of the table, without an actor: a page for browsers, only the status for programs.
+/// Response to a failure without an actor: a page for browsers, only the status for other clients.
 fn plain(
     failure: Failure,
     correlation_id: Option<Extension<CorrelationId>>,

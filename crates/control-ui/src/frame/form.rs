@@ -1,4 +1,4 @@
-//! Forms on their pages: controls with the sent values, and faults at their fields.
+//! Forms: controls with the entered values, and faults at their fields.
 
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
@@ -12,21 +12,21 @@ use control_app::StoreError::{Conflict, Reference, Stale};
 use control_domain::Refusal;
 use std::collections::BTreeMap;
 
-/// Errors of a form: fields with reasons. A reason without a field concerns the form as a whole.
+/// Faults of a form: field and reason. An empty field name means the form as a whole.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Faults(Vec<(&'static str, String)>);
 
 impl Faults {
-    /// A fault of one field.
+    /// A fault of a single field.
     pub(crate) fn from_field(field: &'static str, reason: impl Into<String>) -> Self {
         Self(vec![(field, reason.into())])
     }
 
-    /// The faults that a form can be mended by.
+    /// The faults that the user can correct in the form.
     ///
     /// # Errors
     ///
-    /// The [`Failure`] of an error that no other input would change.
+    /// The [`Failure`] of an error that other input would not avoid.
     pub(crate) fn from_error(error: Error) -> Result<Self, Failure> {
         match error {
             Error::Refused(refusal @ (Refusal::Invalid { .. } | Refusal::InvalidFields(_))) => {
@@ -84,7 +84,7 @@ impl Faults {
         }
     }
 
-    /// The faults of a value that a form holds.
+    /// The faults of a refusal, for values that a form contains.
     pub(crate) fn from_refusal(refusal: Refusal) -> Self {
         if let Refusal::Invalid { field, reason } = refusal {
             return Self::from_field(field, reason);
@@ -97,7 +97,7 @@ impl Faults {
         Self(faults.collect())
     }
 
-    /// Maps a field's fault to its name in the form.
+    /// Renames a field from its name in the API to the form's.
     pub(crate) fn renamed(self, field: &str, name: &'static str) -> Self {
         let faults = self.0.into_iter();
         let faults = faults.map(|(own, reason)| (if own == field { name } else { own }, reason));
@@ -113,12 +113,12 @@ impl Faults {
         Note::bad(reasons.collect::<Vec<_>>().join(" "))
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no faults.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The fields with their reasons, in the order of the form.
+    /// Field and reason of each fault, in the order of the form.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(&'static str, String)> {
         self.0.iter()
     }
@@ -128,13 +128,13 @@ impl Faults {
         own.next().map(|(_, reason)| reason.as_str())
     }
 
-    /// The field to focus.
+    /// Field that gets the focus.
     fn first(&self) -> Option<&'static str> {
         self.0.first().map(|(field, _)| *field)
     }
 }
 
-/// The field `labels`: pairs such as `region:fra`.
+/// Parses the field `labels`, pairs such as `region:fra`.
 pub(crate) fn labels(fields: &Fields) -> Result<BTreeMap<String, String>, Faults> {
     labels::read(fields.get("labels")).map_err(|pair| {
         let reason = format!("has {pair:?}, which is not name:value");
@@ -142,7 +142,7 @@ pub(crate) fn labels(fields: &Fields) -> Result<BTreeMap<String, String>, Faults
     })
 }
 
-/// A form on its page, with the sent values.
+/// A form with the entered values and their faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     csrf: String,
@@ -150,7 +150,7 @@ pub(crate) struct Form {
     faults: Faults,
 }
 
-/// The hidden token and the list of faults on top of a form.
+/// Top of a form: hidden CSRF token and list of faults.
 #[derive(Debug, Template)]
 #[template(path = "form_head.html")]
 pub(crate) struct FormHead<'a> {
@@ -158,7 +158,7 @@ pub(crate) struct FormHead<'a> {
     faults: &'a Faults,
 }
 
-/// A label, its control, its hint and its fault.
+/// A text field with label, hint and fault.
 #[derive(Debug, Template)]
 #[template(path = "input.html")]
 pub(crate) struct Input<'a> {
@@ -175,7 +175,7 @@ pub(crate) struct Input<'a> {
     has_focus: bool,
 }
 
-/// A label and a choice.
+/// A select field with its label.
 #[derive(Debug, Template)]
 #[template(path = "choice.html")]
 pub(crate) struct Choice<'a> {
@@ -188,7 +188,7 @@ pub(crate) struct Choice<'a> {
     has_focus: bool,
 }
 
-/// A box to tick, with its sentence.
+/// A checkbox with its label.
 #[derive(Debug, Template)]
 #[template(path = "tick.html")]
 pub(crate) struct Tick {
@@ -205,7 +205,7 @@ impl HtmlSafe for Choice<'_> {}
 impl HtmlSafe for Tick {}
 
 impl Form {
-    /// A form with these fields, which was not sent yet.
+    /// A form with these values, before it is sent.
     pub(crate) fn new(csrf: &str, fields: Fields) -> Self {
         Self {
             csrf: csrf.to_owned(),
@@ -214,7 +214,7 @@ impl Form {
         }
     }
 
-    /// A form that was refused.
+    /// A form that was refused, with its faults.
     pub(crate) fn refused(csrf: &str, fields: Fields, faults: Faults) -> Self {
         Self {
             csrf: csrf.to_owned(),
@@ -223,7 +223,7 @@ impl Form {
         }
     }
 
-    /// The first element of every form.
+    /// Top of the form.
     pub(crate) fn head(&self) -> FormHead<'_> {
         FormHead {
             csrf: &self.csrf,
@@ -231,7 +231,7 @@ impl Form {
         }
     }
 
-    /// A line of text.
+    /// A text field.
     pub(crate) fn text(&self, name: &'static str, label: &'static str) -> Input<'_> {
         Input {
             name,
@@ -248,7 +248,7 @@ impl Form {
         }
     }
 
-    /// A password: never filled by the server.
+    /// A password field; the server never fills it.
     pub(crate) fn password(&self, name: &'static str, label: &'static str) -> Input<'_> {
         Input {
             kind: "password",
@@ -258,7 +258,7 @@ impl Form {
         }
     }
 
-    /// Several lines of text.
+    /// A text area.
     pub(crate) fn lines(&self, name: &'static str, label: &'static str, rows: u32) -> Input<'_> {
         Input {
             rows,
@@ -267,7 +267,7 @@ impl Form {
         }
     }
 
-    /// A select field: one of several values, each with its text.
+    /// A select field; options are pairs of value and label.
     pub(crate) fn choice(
         &self,
         name: &'static str,
@@ -276,7 +276,7 @@ impl Form {
     ) -> Choice<'_> {
         let value = self.fields.get(name);
         let mut options = options.to_vec();
-        // A list may end before the value: the browser would send the list's first option in its place.
+        // The list may lack the value, and the browser would then silently send the first option.
         if !value.is_empty() && options.iter().all(|(own, _)| own != value) {
             options.push((value.to_owned(), value.to_owned()));
         }
@@ -291,7 +291,7 @@ impl Form {
         }
     }
 
-    /// A box to tick. Several may have one name.
+    /// A checkbox; several may share a name.
     pub(crate) fn tick(&self, name: &'static str, value: &str, label: &str) -> Tick {
         let mut given = self.fields.all(name);
         Tick {
@@ -303,24 +303,24 @@ impl Form {
         }
     }
 
-    /// The value of a field, for a page that shows it elsewhere too.
+    /// Value of a field, for use outside the form.
     pub(crate) fn value(&self, name: &str) -> &str {
         self.fields.get(name)
     }
 }
 
 impl Input<'_> {
-    /// Adds a sentence below the field.
+    /// Adds a hint below the field.
     pub(crate) fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
 
-    /// Sets another type of input.
+    /// Sets the input type.
     pub(crate) fn kind(self, kind: &'static str) -> Self {
         Self { kind, ..self }
     }
 
-    /// Sets the `autocomplete` hint for browsers and password managers.
+    /// Sets the `autocomplete` attribute.
     pub(crate) fn autocomplete(self, autocomplete: &'static str) -> Self {
         Self {
             autocomplete,
@@ -328,7 +328,7 @@ impl Input<'_> {
         }
     }
 
-    /// May be left empty.
+    /// Permits an empty field.
     pub(crate) fn optional(self) -> Self {
         Self {
             is_optional: true,
@@ -336,7 +336,7 @@ impl Input<'_> {
         }
     }
 
-    /// Shows the field in the type face of configurations.
+    /// Uses a monospaced font, as for configurations.
     pub(crate) fn mono(self) -> Self {
         Self {
             is_mono: true,
@@ -344,7 +344,7 @@ impl Input<'_> {
         }
     }
 
-    /// Gives the field the focus when the page is shown, unless a fault has it.
+    /// Focuses the field when the page is shown, unless a field has a fault.
     pub(crate) fn focus(self) -> Self {
         Self {
             has_focus: true,
@@ -354,14 +354,14 @@ impl Input<'_> {
 }
 
 impl Choice<'_> {
-    /// With a sentence below.
+    /// Adds a hint below the field.
     pub(crate) fn hint(self, hint: &'static str) -> Self {
         Self { hint, ..self }
     }
 }
 
 impl Tick {
-    /// With a sentence below.
+    /// Adds a hint below the field.
     pub(crate) fn hint(self, hint: &str) -> Self {
         Self {
             hint: hint.to_owned(),

@@ -1,30 +1,31 @@
-//! The values of a form that was not carried out, to be sent again.
+//! The entered values of a form that was not executed, to be sent again.
 
 use crate::frame::form::{Form, Input};
 use crate::request::fields::Fields;
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// Fields that no page shows again, each with its label.
+/// Secret fields, never shown again, with their labels.
 const SECRETS: [(&str, &str); 4] = [
     ("password", "Password"),
     ("client_secret", "Client secret"),
     ("private_key_pem", "Private key"),
     ("code", "Code"),
 ];
-/// Fields with the proof of identity that a form was sent with. They are dropped: the page asks for another one.
+/// Fields with the proof of identity. They are dropped, because the page asks for another proof.
 pub(crate) const PROOF_FIELDS: [&str; 2] = ["proof_code", "proof_password"];
-/// The secret of several lines.
+/// The secret field with several lines.
 const KEY: &str = "private_key_pem";
-/// Fields that a page fills by itself.
+/// Fields that the page fills itself.
 const UNTYPED: [&str; 7] = ["return", "token", "secret", "version", "do", "org", "email"];
-/// Lines of a text that are shown without scrolling.
+/// Maximum height of a text area, in lines.
 const MAX_ROWS: usize = 12;
 
-/// A form whose command was not executed. It keeps the typed values except secrets, which are typed again.
+/// A form that was not executed. Keeps the entered values except secrets, which must be entered
+/// again.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldForm {
-    /// The path that the form is sent to.
+    /// Path that the form is sent to.
     pub(crate) action: String,
     csrf: String,
     kept: Vec<(String, String)>,
@@ -32,7 +33,7 @@ pub(crate) struct HeldForm {
     blank: Form,
 }
 
-/// The hidden fields, and controls for the secrets.
+/// Hidden fields, and controls for the secrets.
 #[derive(Debug, Template)]
 #[template(path = "held_controls.html")]
 pub(crate) struct HeldControls<'a> {
@@ -41,7 +42,7 @@ pub(crate) struct HeldControls<'a> {
     has_token: bool,
 }
 
-/// The typed values, for people to read and to copy.
+/// The entered values as text to read and copy.
 #[derive(Debug, Template)]
 #[template(path = "held_values.html")]
 pub(crate) struct HeldValues<'a> {
@@ -52,7 +53,7 @@ pub(crate) struct HeldValues<'a> {
 struct TypedValue<'a> {
     name: &'a str,
     value: &'a str,
-    /// Rows of the text; 1 for a line.
+    /// Height in lines; 1 for a text field.
     rows: usize,
 }
 
@@ -60,7 +61,7 @@ impl HtmlSafe for HeldControls<'_> {}
 impl HtmlSafe for HeldValues<'_> {}
 
 impl HeldForm {
-    /// The form with these fields, to be sent to `action` with the token `csrf`.
+    /// A form with these fields, for `action` and the CSRF token `csrf`.
     pub(crate) fn new(action: &str, csrf: &str, fields: &Fields) -> Self {
         let is_left_out = |name: &str| {
             PROOF_FIELDS.contains(&name) || SECRETS.iter().any(|(own, _)| *own == name)
@@ -84,17 +85,17 @@ impl HeldForm {
         }
     }
 
-    /// Returns true if nothing was typed.
+    /// Returns true if the user entered nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.secrets.is_empty() && self.kept.iter().all(|(_, value)| value.is_empty())
     }
 
-    /// Returns true if the form had secrets, which are not kept.
+    /// Returns true if the form had secrets, which were dropped.
     pub(crate) fn has_secrets(&self) -> bool {
         !self.secrets.is_empty()
     }
 
-    /// The fields of a form of their own.
+    /// Fields for a separate form.
     pub(crate) fn controls(&self) -> HeldControls<'_> {
         HeldControls {
             held: self,
@@ -103,7 +104,7 @@ impl HeldForm {
         }
     }
 
-    /// The fields within a form that has its token already.
+    /// Fields for a form that already has a CSRF token.
     pub(crate) fn further_controls(&self) -> HeldControls<'_> {
         HeldControls {
             held: self,
@@ -121,7 +122,7 @@ impl HeldForm {
         inputs.collect()
     }
 
-    /// Values as typed, for the form that is shown again.
+    /// The entered values, for a form that is shown again.
     pub(crate) fn values(&self) -> HeldValues<'_> {
         let typed = self
             .kept

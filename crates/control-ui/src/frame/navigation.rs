@@ -1,11 +1,11 @@
-//! The navigation of a page: its entries in three groups.
+//! Navigation of a page, in three groups of entries.
 
 use crate::request::visit::Caller;
 use crate::view::component::{Icon, icon};
 use control_domain::{Access, Tenant};
 use control_wire::{OrgId, ProjectId};
 
-/// The entry of the navigation that a page belongs to.
+/// Entry of the navigation that a page belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NavEntry {
     Projects,
@@ -41,40 +41,40 @@ pub(crate) struct PageTitle<'a> {
 }
 
 impl NavEntry {
-    /// The title of a page that belongs to this entry.
+    /// A page title that belongs to this entry.
     pub(crate) fn titled(self, text: &str) -> PageTitle<'_> {
         PageTitle { entry: self, text }
     }
 }
 
-/// Entries of the navigation under one heading.
+/// A group of entries under a heading.
 #[derive(Clone, Debug)]
 pub(crate) struct NavGroup {
-    /// Empty for the first group.
+    /// Heading; empty for the first group.
     pub(crate) heading: &'static str,
     pub(crate) entries: Vec<NavLink>,
 }
 
-/// The link of one entry.
+/// Link of an entry.
 #[derive(Clone, Debug)]
 pub(crate) struct NavLink {
     pub(crate) href: String,
     pub(crate) icon: Icon,
     pub(crate) label: &'static str,
-    /// Number of its objects; empty if it is not shown.
+    /// Number of objects; empty if it is not shown.
     pub(crate) count: String,
     pub(crate) is_current: bool,
 }
 
-/// Numbers in the navigation, as text.
+/// Numbers of nodes in the navigation, as text.
 pub(super) struct NodeCounts {
-    /// Nodes of the project.
+    /// Number of nodes in the project.
     pub(super) total: String,
-    /// Empty if no node drifted.
+    /// Number of nodes with drift; empty if there are none.
     pub(super) drifted: String,
 }
 
-/// An entry as written in the tables below.
+/// Row of the tables below.
 #[derive(Clone, Copy)]
 struct NavRow {
     entry: NavEntry,
@@ -84,7 +84,7 @@ struct NavRow {
     label: &'static str,
 }
 
-/// Pages of a project about its nodes.
+/// Entries about a project's nodes.
 const FLEET: [NavRow; 8] = [
     row(NavEntry::Overview, "", "home", "Overview"),
     row(NavEntry::Nodes, "/nodes", "node", "Nodes"),
@@ -96,7 +96,7 @@ const FLEET: [NavRow; 8] = [
     row(NavEntry::Replay, "/replay", "replay", "Replay requests"),
 ];
 
-/// Pages of a project about its definitions and settings.
+/// Entries about a project's definitions and settings.
 #[rustfmt::skip]
 const CONFIGURATION: [NavRow; 6] = [
     row(NavEntry::Services, "/services", "service", "Services"),
@@ -107,7 +107,7 @@ const CONFIGURATION: [NavRow; 6] = [
     row(NavEntry::ProjectSettings, "/policy", "settings", "Project settings"),
 ];
 
-/// Pages of an organization, with the permission that each requires.
+/// Entries of an organization, each with the permission that it requires.
 #[rustfmt::skip]
 const ORGANIZATION: [(Access, NavRow); 6] = [
     (Access::ADMINISTER, row(NavEntry::Members, "/members", "people", "Members")),
@@ -144,7 +144,7 @@ impl NavRow {
     }
 }
 
-/// The group of pages that belong to no project.
+/// Group of pages outside of projects.
 pub(super) fn personal_group(current: NavEntry) -> NavGroup {
     let projects = row(NavEntry::Projects, "/", "home", "Projects");
     NavGroup {
@@ -153,7 +153,7 @@ pub(super) fn personal_group(current: NavEntry) -> NavGroup {
     }
 }
 
-/// The groups of a project. Only administrators have its webhooks.
+/// Groups of a project; webhooks only for administrators.
 pub(super) fn project_groups(
     project: ProjectId,
     current: NavEntry,
@@ -187,7 +187,7 @@ pub(super) fn project_groups(
     ]
 }
 
-/// The group of an organization, with the pages that the caller may read.
+/// Group of an organization, with the pages that the caller may read.
 pub(super) fn org_group(caller: &Caller, org: OrgId, current: NavEntry) -> NavGroup {
     let base = format!("/orgs/{org}");
     let rows = ORGANIZATION.iter();

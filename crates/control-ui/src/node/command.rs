@@ -1,4 +1,4 @@
-//! Commands of an operator to a node: labels, approval, deletion.
+//! Operators' commands on a node: labels, approval, deletion.
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{self, Faults};
@@ -17,7 +17,7 @@ use control_wire::{NodeId, ProjectId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Sets the labels of the form, and removes all further ones.
+/// Replaces the node's labels by those of the form.
 pub(crate) async fn label(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

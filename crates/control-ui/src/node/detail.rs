@@ -1,4 +1,4 @@
-//! One node: its ordered and active bundle, traffic, and events.
+//! Page of a node: ordered and active bundle, traffic, events.
 
 use crate::frame::show as shown;
 use crate::frame::{Frame, NavEntry, foot};
@@ -33,7 +33,7 @@ struct NodePage {
     status: Status,
     heading: String,
     explanation: &'static str,
-    /// The bundles of the node: ordered, active, last good, staged.
+    /// Bundles of the node: ordered, active, last good, staged.
     bundles: Vec<BundleRow>,
     labels: Vec<(String, String)>,
     requested: Vec<(String, String)>,
@@ -47,7 +47,7 @@ struct NodePage {
     is_rotating: bool,
     routes: Vec<RouteRow>,
     events: Vec<EventRow>,
-    /// Order of the events, and whether there are more.
+    /// Sentence on the order of the events, and whether there are more.
     events_order: &'static str,
     may_write: bool,
     foot: Option<String>,
@@ -184,7 +184,7 @@ fn heading(name: &str, standing: NodeStanding) -> String {
     }
 }
 
-/// The newest events of the node, and a text on their order.
+/// The newest events of a node, and a sentence on their order.
 async fn events(
     ui: &Ui,
     caller: &Caller,
@@ -207,7 +207,7 @@ async fn events(
         "By the node’s clock, newest first"
     };
     found.truncate(shown);
-    // The message of an activation is the identifier of its bundle.
+    // The message of an activation is the bundle's identifier.
     let bundle = |message: &str| message.parse::<BundleId>().ok();
     let ids = found.iter().filter_map(|(_, event)| bundle(&event.message));
     let ids: BTreeSet<BundleId> = ids.collect();

@@ -1,4 +1,4 @@
-//! Drift: nodes that run another bundle than ordered.
+//! List of a project's drifts.
 
 pub(crate) mod detail;
 
@@ -21,7 +21,7 @@ use control_wire::{BundleId, DriftId, NodeId, ProjectId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Drifts of one page.
+/// Number of drifts per page.
 const SHOWN_COUNT: usize = 50;
 
 #[derive(Template)]
@@ -54,14 +54,14 @@ struct NamedBundle {
 }
 
 impl Row {
-    /// Returns true if the node runs the ordered bundle, with other files.
+    /// Returns true if the node runs the ordered bundle, but with edited files.
     fn is_edited(&self) -> bool {
         let found = self.found.as_ref();
         found.is_some_and(|bundle| bundle.id == self.ordered.id)
     }
 }
 
-/// The drifts: unresolved ones first, then the newest.
+/// Shows the drifts, open ones first, then the newest.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -114,7 +114,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// A drift with the names of its node and its bundles.
+/// A drift with the names of node and bundles.
 fn row(
     drift: &Drift,
     nodes: &BTreeMap<NodeId, String>,
@@ -162,7 +162,7 @@ fn heading(open: i64) -> String {
     }
 }
 
-/// Orders the node's assigned bundle again, or accepts its current one.
+/// Orders the assigned bundle again, or accepts the current one.
 pub(crate) async fn resolve(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

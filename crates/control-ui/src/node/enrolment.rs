@@ -1,4 +1,4 @@
-//! Enrolment tokens: credentials with which nodes join a project.
+//! Pages of enrolment tokens.
 
 pub(crate) mod list;
 pub(crate) mod new;

@@ -1,4 +1,4 @@
-//! Another key for a node.
+//! Rotation of a node's key.
 
 use crate::frame::form::Faults;
 use crate::frame::{Frame, NavEntry, show as shown};
@@ -37,7 +37,7 @@ struct CreatedPage {
     is_immediate: bool,
 }
 
-/// The page with the options for rotating the key.
+/// Confirmation page with the options of a rotation.
 pub(crate) async fn ask(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

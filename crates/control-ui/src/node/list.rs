@@ -1,4 +1,4 @@
-//! The nodes of a project.
+//! List of a project's nodes.
 
 use crate::frame::show;
 use crate::frame::{Frame, NavEntry, foot};
@@ -21,11 +21,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Nodes of one page.
+/// Number of nodes per page.
 const SHOWN: usize = 100;
-/// Words of a filter.
+/// Maximum number of words in a filter.
 const MAX_WORDS: usize = 16;
-/// Drifts read at once, to separate drifted nodes from moving ones.
+/// Maximum number of drifts read to tell drifted nodes from moving ones.
 const DRIFTS_READ: i64 = 500;
 
 #[derive(Template)]
@@ -48,11 +48,11 @@ struct NodesPage {
 enum NodeListFilter {
     All,
     Standing(NodeStanding),
-    /// Labels that nodes have, and labels that they do not have.
+    /// Labels that the nodes have, or do not have.
     Labels(Vec<LabelWord>),
-    /// A part of a name.
+    /// Part of the node's name.
     Name(String),
-    /// The bundle that runs, with its name.
+    /// Active bundle, with its name.
     Bundle(BundleId, String),
 }
 
@@ -108,8 +108,8 @@ struct Row {
 }
 
 impl NodeListFilter {
-    /// `?standing=` of the chips; `?q=` of the field: a part of a name, or words such as `label:value` and `-label:value`,
-    /// all of which hold.
+    /// Parses `?standing=` of the chips, or `?q=` of the text field: part of a name, or words such
+    /// as `label:value` and `-label:value` that must all hold.
     fn new(standing: &str, text: Option<&str>) -> Self {
         if let Some(standing) = NodeStanding::from_name(standing) {
             return Self::Standing(standing);
@@ -122,12 +122,12 @@ impl NodeListFilter {
         words.map_or_else(|| Self::Name(text.to_owned()), Self::Labels)
     }
 
-    /// Returns true if the chip of this standing is chosen.
+    /// Returns true if the chip of this standing is selected.
     fn is_standing(&self, name: &str) -> bool {
         matches!(self, Self::Standing(standing) if standing.name() == name)
     }
 
-    /// The text of the field.
+    /// Text of the filter's field.
     fn text(&self) -> String {
         match self {
             Self::All | Self::Standing(_) | Self::Bundle(..) => String::new(),
@@ -142,7 +142,7 @@ impl NodeListFilter {
         }
     }
 
-    /// The query of the next page, without its beginning.
+    /// Query of the next page, without its position.
     fn query(&self) -> String {
         let encoded: String = byte_serialize(self.text().as_bytes()).collect();
         match self {
@@ -154,7 +154,7 @@ impl NodeListFilter {
     }
 }
 
-/// The nodes, filtered by the words of the address.
+/// Shows the nodes that match the filter.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -238,7 +238,7 @@ async fn find(
     })
 }
 
-/// The nodes with an open drift.
+/// Nodes with an open drift.
 async fn drifting(
     ui: &Ui,
     caller: &Caller,
@@ -305,7 +305,7 @@ async fn rows(
     Ok(rows.collect())
 }
 
-/// Heading for `shown` nodes of the page; `is_part` if there are further pages.
+/// Heading for the `shown` nodes of the page; `is_part` says whether there are further pages.
 fn heading(asked: &NodeListFilter, standings: &Standings, shown: usize, is_part: bool) -> String {
     let shown = i64::try_from(shown).unwrap_or(i64::MAX);
     let nodes = if is_part {
@@ -340,7 +340,7 @@ fn heading(asked: &NodeListFilter, standings: &Standings, shown: usize, is_part:
     }
 }
 
-/// `have the label region:fra, and not tier:edge`
+/// Phrase such as `have the label region:fra, and not tier:edge`.
 fn labelled(words: &[LabelWord], is_one: bool) -> String {
     let pairs = |is_excluded: bool| {
         let words = words.iter();

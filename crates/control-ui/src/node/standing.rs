@@ -1,11 +1,11 @@
-//! Texts for nodes' standings.
+//! Wording of nodes' standings.
 
 use crate::view::component::{Bar, Status, Tone, bar};
 use crate::view::phrase::{count, few, list_of, number, pick, sentence};
 use control_app::StandingCounts;
 use control_domain::NodeStanding;
 
-/// Every standing in the order of attention, the best first.
+/// All standings, from the best to the one that needs most attention.
 const ORDER: [NodeStanding; 7] = [
     NodeStanding::AsOrdered,
     NodeStanding::Moving,
@@ -16,13 +16,13 @@ const ORDER: [NodeStanding; 7] = [
     NodeStanding::Refused,
 ];
 
-/// The nodes of a project, counted.
+/// Number of a project's nodes by standing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Standings {
     counts: StandingCounts,
 }
 
-/// One standing of several nodes.
+/// Number of nodes with one standing.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     pub(crate) status: Status,
@@ -30,11 +30,11 @@ pub(crate) struct Share {
     pub(crate) number: String,
     /// Words after the number.
     pub(crate) words: &'static str,
-    /// The name in queries.
+    /// Name in query parameters.
     pub(crate) name: &'static str,
 }
 
-/// A standing as a shape and a word.
+/// Standing as an icon and a word.
 pub(crate) fn status(standing: NodeStanding) -> Status {
     let (tone, icon, word) = match standing {
         NodeStanding::AsOrdered => (Tone::Ok, "ok", "As ordered"),
@@ -49,14 +49,14 @@ pub(crate) fn status(standing: NodeStanding) -> Status {
 }
 
 impl Standings {
-    /// Standings of the database's counts.
+    /// Standings from the counts of the database.
     pub(crate) fn new(counts: &StandingCounts) -> Self {
         Self {
             counts: counts.clone(),
         }
     }
 
-    /// All nodes.
+    /// Number of all nodes.
     pub(crate) fn total(&self) -> i64 {
         self.counts.values().sum()
     }
@@ -65,7 +65,7 @@ impl Standings {
         self.counts.get(&standing).copied().unwrap_or_default()
     }
 
-    /// Nodes of each standing, the best first.
+    /// Nodes by standing, the best first.
     pub(crate) fn shares(&self) -> Vec<Share> {
         let shares = ORDER.into_iter().map(|standing| self.share(standing));
         shares.filter(|share| 0 < share.nodes).collect()
@@ -91,7 +91,7 @@ impl Standings {
         }
     }
 
-    /// A bar of all nodes.
+    /// Bar chart of all nodes.
     pub(crate) fn bar(&self) -> Bar {
         let shares = self.shares();
         let label: Vec<String> = shares
@@ -105,7 +105,7 @@ impl Standings {
         bar(list_of(&label), &parts)
     }
 
-    /// The nodes in one sentence.
+    /// Sentence on the nodes as a whole.
     pub(crate) fn heading(&self) -> String {
         let (total, good) = (self.total(), self.nodes(NodeStanding::AsOrdered));
         if total == 0 {
@@ -135,13 +135,13 @@ impl Standings {
         }
     }
 
-    /// Returns true if there are nodes, and none has had an order.
+    /// Returns true if there are nodes, and none of them has ever had an order.
     pub(crate) fn waits_for_orders(&self) -> bool {
         let waiting = self.nodes(NodeStanding::Unordered) + self.nodes(NodeStanding::Enrolled);
         0 < waiting && waiting == self.total()
     }
 
-    /// The rest of the nodes in one sentence; empty if all are as ordered, or the heading has said it of all.
+    /// Sentence on the nodes that the heading does not cover; empty if there are none.
     pub(crate) fn rest(&self) -> String {
         let mut parts = Vec::new();
         if self.nodes(NodeStanding::Unordered) == self.total() {
@@ -182,7 +182,7 @@ impl Standings {
         sentence(&list_of(&parts))
     }
 
-    /// Returns true if any node worries.
+    /// Returns true if a node needs attention.
     pub(crate) fn is_troubled(&self) -> bool {
         let bad = [
             NodeStanding::Refused,

@@ -1,14 +1,14 @@
-//! Traffic of nodes, in figures of few characters.
+//! Traffic of nodes as short figures.
 
 use crate::view::phrase::number;
 use control_domain::{CountedRequests, p99_ms};
 use control_wire::{RouteTraffic, Traffic};
 
-/// Requests in figures. Missing figures are empty, never zero.
+/// Formatted figures; a missing figure is empty, never zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Served {
     pub(crate) requests: String,
-    /// The share of 5xx in percent.
+    /// Share of 5xx, in percent.
     pub(crate) errors: String,
     pub(crate) p99: String,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Served {
 pub(crate) struct RouteRow {
     pub(crate) name: String,
     pub(crate) served: Served,
-    /// The reason of most failures.
+    /// The most frequent reason of failures.
     pub(crate) reason: String,
 }
 
@@ -50,7 +50,7 @@ impl From<&CountedRequests> for Served {
     }
 }
 
-/// The routes of a node, those with the most requests first.
+/// Routes of a node, most requests first.
 pub(crate) fn routes(traffic: Option<&Traffic>) -> Vec<RouteRow> {
     let Some(traffic) = traffic else {
         return Vec::new();
@@ -68,7 +68,7 @@ pub(crate) fn routes(traffic: Option<&Traffic>) -> Vec<RouteRow> {
     rows.collect()
 }
 
-/// `0.24 %`; empty without requests.
+/// Percentage such as `0.24 %`; empty without requests.
 fn percent(part: u64, whole: u64) -> String {
     if whole == 0 {
         return String::new();

@@ -1,4 +1,4 @@
-//! API keys: credentials of programs.
+//! List of an organization's API keys.
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
@@ -27,9 +27,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Keys and projects that the page shows, each.
+/// Maximum number of keys, and of projects, shown.
 const SHOWN: usize = 200;
-/// Lifetimes of a key, in days, with their texts; 0 is unlimited.
+/// Offered lifetimes in days, with their labels; 0 is unlimited.
 const LIFETIMES: &[(i64, &str)] = &[
     (30, "30 days"),
     (90, "90 days"),
@@ -66,16 +66,16 @@ struct Row {
     name: String,
     status: Status,
     scopes: Vec<&'static str>,
-    /// The name of the project that it is limited to; empty without one.
+    /// Name of the project that the key is limited to; empty without one.
     project: String,
     made: RelativeTime,
-    /// The name of its creator, an upper bound of its rights; empty if it is not known.
+    /// Name of the creator, whose rights limit the key's; empty if unknown.
     maker: String,
     ends: Option<RelativeTime>,
     is_active: bool,
 }
 
-/// The organization of the query, or the person's only one.
+/// Organization in the query, or the user's only one.
 fn org(caller: &Caller) -> Result<OrgId, Failure> {
     let asked = caller.visit.query.get("org").parse().ok();
     let own = caller.call.actor.orgs();
@@ -84,7 +84,7 @@ fn org(caller: &Caller) -> Result<OrgId, Failure> {
         .ok_or_else(Failure::not_found)
 }
 
-/// The keys, and the form of a new one.
+/// Shows the keys, and the form for a new one.
 pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let fields = Fields::filled(&[("days", "90")]);
     let form = Form::new(&caller.visit.csrf, fields);
@@ -179,7 +179,7 @@ fn row(
     }
 }
 
-/// The permissions of a scope in words.
+/// Permissions of a scope, in words.
 fn scope_words(scope: Scope) -> &'static str {
     match scope {
         Scope::NodesRead => "see nodes, their traffic and enrolment tokens",
@@ -246,8 +246,8 @@ pub(crate) async fn create(
     Ok(response)
 }
 
-/// The key that a form describes. A value that the page does not offer is a fault: without its scopes or its project,
-/// a key could do more than the form asks for.
+/// Parses the form. A value that the page does not offer is a fault: ignoring a scope or a project
+/// would give the key more rights than the form requests.
 fn read(fields: &Fields, org: OrgId, now: Timestamp) -> Result<(ApiKeyTenant, NewApiKey), Faults> {
     let unknown = |field: &'static str| Faults::from_field(field, "is not one of the choices");
     let project = fields.given("project").map(str::parse::<ProjectId>);
@@ -313,7 +313,7 @@ pub(crate) async fn revoke(
     Ok(note.at(&format!("/api-keys?org={}", key.tenant.org), ui.cookie))
 }
 
-/// Deletes a key that no longer works; the audit log still names it.
+/// Deletes a key that is no longer valid; the audit log keeps its name.
 pub(crate) async fn delete(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! The audit log: actor, action and subject, with the values before and after.
+//! List of audit entries: actor, action, subject, values before and after.
 
 mod filter;
 
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Entries of one page.
+/// Number of entries per page.
 const SHOWN_COUNT: i64 = 50;
 
 #[derive(Template)]
@@ -38,7 +38,7 @@ struct AuditPage {
     kinds: Vec<Choice>,
     periods: Vec<Choice>,
     limits: Vec<Choice>,
-    /// Query of the export of these entries.
+    /// Query that exports these entries.
     export: String,
     rows: Vec<Row>,
     more: NextPage,
@@ -48,21 +48,21 @@ struct Row {
     seq: String,
     at: RelativeTime,
     actor: String,
-    /// Link to the other entries by this actor.
+    /// Link to all entries of this actor.
     by_actor: String,
     address: String,
-    /// The action in words.
+    /// Action in words.
     words: String,
     action: String,
-    /// The name of the subject; empty if it is not known.
+    /// Name of the subject; empty if unknown.
     subject: String,
     subject_short: String,
-    /// Link to the other entries of this subject.
+    /// Link to all entries of this subject.
     of_subject: String,
     changes: Vec<FieldChange>,
 }
 
-/// One field that a command changed.
+/// A field changed by a command.
 #[derive(Debug, PartialEq, Eq)]
 struct FieldChange {
     name: String,
@@ -70,7 +70,8 @@ struct FieldChange {
     after: String,
 }
 
-/// The entries, newest first; `?action=`, `?actor=`, `?subject=`, `?since=` and `?until=` filter.
+/// Shows the entries, newest first. `?action=`, `?actor=`, `?subject=`, `?since=` and `?until=`
+/// filter them.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -85,7 +86,7 @@ pub(crate) async fn list(
         .app
         .audit_log(&caller.call, org, &stored, before, SHOWN_COUNT);
     let found = found.await?;
-    // Entries about a member have the identifier alone.
+    // Entries about members contain only identifiers.
     let names = member_names(&ui, &caller, org).await?;
     let rows: Vec<Row> = found
         .records
@@ -116,7 +117,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// The sentence on entries past the retention of `days`; empty without an end.
+/// Sentence on entries older than the retention of `days`; empty for unlimited retention.
 fn archived(days: u32) -> String {
     match days {
         0 => String::new(),
@@ -163,7 +164,7 @@ fn row(
     }
 }
 
-/// Actions of rollouts, which are named by their commands, in words.
+/// Words for actions on rollouts, which are named by their commands.
 const ROLLOUT_ACTIONS: [(&str, &str); 15] = [
     ("rollout.submit", "Approval of a rollout requested"),
     ("rollout.start", "Rollout started"),
@@ -182,7 +183,7 @@ const ROLLOUT_ACTIONS: [(&str, &str); 15] = [
     ("rollout.cancel", "Rollout cancelled"),
 ];
 
-/// `API key created` for `api_key.created`.
+/// Words such as `API key created` for `api_key.created`.
 fn words(action: &str) -> String {
     let mut known = ROLLOUT_ACTIONS.iter();
     if let Some((_, words)) = known.find(|(own, _)| *own == action) {
@@ -203,7 +204,7 @@ fn words(action: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-/// The name of the subject in the values of its change; empty if they have none.
+/// Name of the subject in the recorded values; empty if there is none.
 fn name(change: &AuditChange) -> String {
     let values = [&change.after, &change.before];
     let values = values.into_iter().flatten();
@@ -215,7 +216,7 @@ fn name(change: &AuditChange) -> String {
     names.next().unwrap_or_default()
 }
 
-/// The fields that differ; all fields of a new or deleted value.
+/// Fields with different values; all fields of a created or deleted value.
 fn changes(change: &AuditChange) -> Vec<FieldChange> {
     let object = |text: &Option<String>| -> Map<String, Value> {
         let value = text
@@ -247,7 +248,7 @@ fn text(value: Option<&Value>) -> String {
     }
 }
 
-/// `is_first`: the page is the first one of its filter.
+/// Heading; `is_first` says whether this is the first page.
 fn heading(found: &FoundPage, is_first: bool, is_filtered: bool, now: Timestamp) -> String {
     let number = i64::try_from(found.records.len()).unwrap_or(i64::MAX);
     let newest = found.records.first().map(|record| ago(record.at, now));

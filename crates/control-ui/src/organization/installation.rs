@@ -1,4 +1,4 @@
-//! The installation: health, database, versions, background work.
+//! Page of the installation: health, database, versions, background jobs.
 
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -13,11 +13,11 @@ use control_app::{InstallationStatus, Lease};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// Time after the end of a lease from which on its work is late: it runs at least every half minute.
+/// Time after a lease's end from which on its job is late; jobs run at least every half minute.
 const LATE_AFTER: SignedDuration = SignedDuration::from_mins(2);
-/// The lease that a replica takes only if there are events to queue.
+/// Lease of a job that runs only when there are events to queue.
 const ON_DEMAND: &str = "webhooks";
-/// The beginning of the names of leases for issuance, which are there while it runs.
+/// Prefix of leases for issuances, which exist only while one runs.
 const ISSUANCE: &str = "certificate of ";
 
 #[derive(Template)]
@@ -36,17 +36,17 @@ struct InstallationPage {
     work: Vec<BackgroundTask>,
 }
 
-/// Work that one replica does in the background.
+/// A background job.
 struct BackgroundTask {
     name: String,
     status: Status,
     replica: String,
-    /// True during a turn; between two turns, the time is the end of the last one.
+    /// Whether the lease is held now; otherwise the time is the end of the last run.
     is_held: bool,
     until: RelativeTime,
 }
 
-/// The state of the installation.
+/// Shows the status of the installation.
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let frame =
         Frame::personal(&ui, &caller, NavEntry::Installation.titled("Installation")).await?;
@@ -104,7 +104,7 @@ fn heading(status: &InstallationStatus, now: Timestamp) -> &'static str {
     "The control plane is healthy."
 }
 
-/// Work on demand has no turn to be late for.
+/// Returns true if a job is overdue; jobs on demand never are.
 fn is_late(lease: &Lease, now: Timestamp) -> bool {
     let is_on_demand = lease.name == ON_DEMAND || lease.name.starts_with(ISSUANCE);
     !is_on_demand && lease.ends_at + LATE_AFTER < now

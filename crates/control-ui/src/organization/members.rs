@@ -1,4 +1,4 @@
-//! The members of an organization, and those that were invited.
+//! List of an organization's members and invitations.
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Members, roles in projects and invitations that the page shows, each.
+/// Maximum number of members, of project roles and of invitations shown.
 const SHOWN: usize = 200;
 
 #[derive(Template)]
@@ -67,7 +67,7 @@ struct Row {
     is_own: bool,
 }
 
-/// A role that counts in one project.
+/// A role in a single project.
 struct RoleInProject {
     user: UserId,
     user_name: String,
@@ -91,7 +91,7 @@ struct Removed {
     since: RelativeTime,
 }
 
-/// The people, and the form to invite.
+/// Shows the members, and the form for an invitation.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -162,7 +162,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
     }))
 }
 
-/// Names of the newest members by identifier; empty for callers that may not read them.
+/// Names of the newest members by identifier; empty if the caller may not read them.
 pub(super) async fn member_names(
     ui: &Ui,
     caller: &Caller,
@@ -210,7 +210,7 @@ fn second_factor(is_set_up: bool) -> Status {
     }
 }
 
-/// The name of a role, and what its members may do.
+/// Name of a role, and its permissions in words.
 fn role_words(role: Role) -> (&'static str, &'static str) {
     match role {
         Role::Reader => (
@@ -228,13 +228,13 @@ fn role_words(role: Role) -> (&'static str, &'static str) {
     }
 }
 
-/// Choices of a role.
+/// Options of the role field.
 fn roles() -> Vec<(String, String)> {
     let choice = |role: Role| (role.name().to_owned(), role_words(role).0.to_owned());
     Role::ALL.iter().copied().map(choice).collect()
 }
 
-/// `is_part`: there are more members than the rows.
+/// Heading; `is_part` says whether there are more members.
 fn heading(rows: &[Row], is_part: bool) -> String {
     let number = |role: Option<Role>| {
         let found = rows
@@ -381,7 +381,6 @@ pub(crate) async fn remove(
     Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))
 }
 
-/// Admits a removed member again.
 pub(crate) async fn readmit(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

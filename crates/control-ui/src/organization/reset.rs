@@ -1,4 +1,4 @@
-//! A link by which a member chooses another password.
+//! Creation of a password reset for a member.
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
@@ -88,7 +88,7 @@ pub(crate) async fn create(
                 ends: when(reset.ends_at, caller.visit.now),
             }))
         }
-        // The administrators of all organizations of a member must agree.
+        // The actor must control every organization of the member.
         Err(Error::Refused(refusal @ Refusal::SharedMember)) => {
             let note = Faults::from_field("", refusal.to_string()).note();
             Ok(note.at(&format!("/orgs/{org}/members"), ui.cookie))

@@ -1,4 +1,4 @@
-//! Settings of an organization: its name, the second factor of its members, limits.
+//! Settings of an organization: name, second factor, limits.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, foot, show as shown};
@@ -18,7 +18,7 @@ use control_domain::{Access, OrgSecurity, Quotas, Retention, Tenant};
 use control_wire::OrgId;
 use std::sync::Arc;
 
-/// A quota is nearly used up from here on, in percent.
+/// Percentage of a quota from which on it counts as nearly used up.
 const NEARLY_FULL_PERCENT: u64 = 90;
 
 #[derive(Template)]
@@ -30,7 +30,7 @@ struct OrgPage {
     form: Form,
     quotas: Vec<QuotaRow>,
     retention: Vec<(&'static str, String)>,
-    /// True if sessions need a second factor; `None` for actors without permission to read it.
+    /// Whether sessions need a second factor; `None` if the actor may not read it.
     demanded: Option<bool>,
     csrf: String,
     foot: Option<String>,
@@ -44,7 +44,7 @@ struct QuotaRow {
     percent: u64,
 }
 
-/// The settings, and the forms that change them.
+/// Shows the settings.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -190,7 +190,7 @@ pub(crate) async fn rename(
     }
 }
 
-/// Requires a second factor of the members, or stops requiring it.
+/// Requires a second factor of members, or stops requiring it.
 pub(crate) async fn secure(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

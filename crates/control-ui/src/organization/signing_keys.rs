@@ -1,4 +1,4 @@
-//! The signing keys of an organization: active, standby and retired ones.
+//! List of an organization's signing keys.
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::Faults;
@@ -22,7 +22,7 @@ use control_wire::{OrgId, SigningKeyId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Keys that the page shows.
+/// Maximum number of keys shown.
 const SHOWN: usize = 100;
 
 #[derive(Template)]
@@ -52,12 +52,12 @@ struct Question {
     heading: String,
     /// Effects of the operation, one sentence each.
     effects: Vec<String>,
-    /// Path that a confirmation is posted to.
+    /// Path that the confirmation is posted to.
     action: String,
     button: &'static str,
 }
 
-/// The keys, the active one first.
+/// Shows the keys, the active one first.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -171,7 +171,7 @@ pub(crate) async fn ask_rotation(
     confirm(&ui, &caller, org, question).await
 }
 
-/// Lets another key sign.
+/// Rotates the signing key.
 pub(crate) async fn rotate(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -203,7 +203,7 @@ pub(crate) async fn ask_end(
     confirm(&ui, &caller, org, question).await
 }
 
-/// Ends a key.
+/// Deactivates a key.
 pub(crate) async fn end(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Single sign-on of an organization: the connection, addresses to copy, the last sign-ins.
+//! Page of an organization's single sign-on: connection, URLs to register, recent sign-ins.
 
 pub(crate) mod change;
 
@@ -29,7 +29,7 @@ struct SsoPage {
     frame: Frame,
     org: OrgId,
     heading: String,
-    /// The protocol in use, as in the path of its form; `None` without a connection.
+    /// Protocol, as in the path of its form; `None` without a connection.
     protocol: Option<&'static str>,
     facts: Vec<(&'static str, String)>,
     addresses: Vec<(&'static str, String)>,
@@ -49,7 +49,7 @@ struct Row {
     reference: String,
 }
 
-/// The connection and its last sign-ins.
+/// Shows the connection and its recent sign-ins.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -94,7 +94,7 @@ fn heading(settings: Option<&SsoSettings>, last: Option<&SsoSignIn>) -> String {
     }
 }
 
-/// The host of the provider, or its name.
+/// Host of the provider, or its name.
 fn provider(settings: &SsoSettings) -> String {
     let named = match settings {
         SsoSettings::Oidc(settings) => Some(settings.issuer.as_str()),
@@ -171,7 +171,7 @@ fn facts(settings: &SsoSettings) -> Vec<(&'static str, String)> {
     }
 }
 
-/// Addresses to configure at a provider.
+/// URLs to register at the provider.
 fn addresses(base: &str, org: OrgId) -> Vec<(&'static str, String)> {
     vec![
         ("Sign-in of the members", format!("{base}/sso/{org}")),
@@ -187,7 +187,7 @@ fn addresses(base: &str, org: OrgId) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The callback of OpenID Connect below the address of this server.
+/// OpenID Connect's callback URL on this server.
 fn redirect_uri(base: &str, org: OrgId) -> String {
     format!("{base}/sso/{org}/oidc/callback")
 }

@@ -1,4 +1,4 @@
-//! Conditions that need a person, worst first.
+//! Conditions of a project that need an operator, worst first.
 
 use crate::node::standing::Standings;
 use crate::request::failure::Failure;
@@ -14,19 +14,19 @@ use control_wire::{BundleId, NodeId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Things of one kind that are listed.
+/// Maximum number of listed items per kind.
 const MAX_LISTED: i64 = 5;
-/// Certificates read at most.
+/// Maximum number of certificates read.
 const MAX_CERTIFICATES: i64 = 200;
-/// A certificate is to be replaced this long before its end.
+/// Time before its expiry from which on a certificate should be replaced.
 const CERTIFICATE_NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 
-/// A condition that requires an operator.
+/// A condition that needs an operator.
 #[derive(Clone, Debug)]
 pub(crate) struct Attention {
     tone: Tone,
     pub(crate) icon: Icon,
-    /// The link, and the rest of the sentence.
+    /// Link of the sentence's subject, followed by the rest.
     pub(crate) link: Link,
     pub(crate) rest: String,
     pub(crate) detail: String,
@@ -39,7 +39,7 @@ impl Attention {
     }
 }
 
-/// Conditions of a project that need a person.
+/// Finds the conditions of a project that need an operator.
 pub(crate) async fn find(
     ui: &Ui,
     caller: &Caller,
@@ -165,7 +165,7 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
     }
 }
 
-/// `stopped at batch 3 of 6`, by its gate or by hand.
+/// Phrase such as `stopped at batch 3 of 6`, by its gate or by hand.
 fn stopped(rollout: &Rollout) -> String {
     let verb = if words::is_by_hand(rollout) {
         "is paused by hand"
@@ -179,7 +179,7 @@ fn why(rollout: &Rollout) -> String {
     words::full_reason(rollout).unwrap_or_default()
 }
 
-/// Nodes that refuse their order, and silent ones.
+/// Conditions for silent nodes and for nodes that reject their orders.
 async fn nodes_attention(
     ui: &Ui,
     caller: &Caller,
@@ -212,7 +212,7 @@ async fn nodes_attention(
     Ok(list)
 }
 
-/// `nodes` are silent, or refuse their order.
+/// Condition for `nodes` that are silent or reject their orders.
 fn standing_attention(standing: NodeStanding, link: Link, nodes: i64) -> Attention {
     let (tone, sign, rest, detail) = if standing == NodeStanding::Refused {
         let rest = pick(nodes, "refuses its order", "refuse their order");

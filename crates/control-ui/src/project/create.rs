@@ -1,4 +1,4 @@
-//! A new project.
+//! Creation of a project.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
@@ -23,7 +23,7 @@ struct NewProjectPage {
     form: Form,
 }
 
-/// The form.
+/// Shows the form.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

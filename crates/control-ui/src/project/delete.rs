@@ -1,4 +1,4 @@
-//! Deletion of a project: the page lists what is deleted with it, and requires its name.
+//! Deletion of a project: the page lists what is deleted with it, and asks for the project's name.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
@@ -22,12 +22,12 @@ struct DeletePage {
     frame: Frame,
     project: ProjectId,
     heading: String,
-    /// Nodes of the project, as a sentence; empty without one.
+    /// Sentence on nodes that prevent the deletion; empty if there are none.
     in_the_way: String,
     form: Form,
 }
 
-/// The page of confirmation.
+/// Confirmation page.
 pub(crate) async fn ask(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! The projects of the person that is signed in.
+//! List of the user's projects.
 
 use crate::frame::show;
 use crate::frame::{Frame, NavEntry};
@@ -20,9 +20,10 @@ use control_wire::OrgId;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Organizations that the page shows, and projects of each.
+/// Maximum number of organizations on the page, and of projects each.
 const SHOWN: usize = 50;
-/// Projects with charts; further ones have their figures as a sentence, so that the page stays below 100 KB.
+/// Maximum number of projects with charts; further ones show figures in a sentence, so that the
+/// page stays below 100 KB.
 const MAX_CHARTED: usize = 20;
 
 #[derive(Template)]
@@ -37,7 +38,7 @@ struct ProjectsPage {
 struct OrgCard {
     org: Org,
     projects: Vec<ProjectCard>,
-    /// The link to its further projects.
+    /// Link to further projects.
     more: NextPage,
     may_create: bool,
 }
@@ -46,14 +47,14 @@ struct ProjectCard {
     project: Project,
     sentence: String,
     bar: Option<Bar>,
-    /// Requests of the last hour in a sentence; empty without a node.
+    /// Sentence on the last hour's requests; empty without nodes.
     traffic: String,
-    /// Traffic compared with the week before; empty without a request.
+    /// Figures compared with a week before; empty without requests.
     figures: Vec<Figure>,
     is_troubled: bool,
 }
 
-/// The projects with their sentences; the overview of the only one.
+/// Shows the projects, or the overview of the user's only one.
 pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     let query = &caller.visit.query;
     let own = query.get("org").parse::<OrgId>().ok();
@@ -63,7 +64,8 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
     };
     let mut orgs = Vec::new();
     for org in found {
-        // The place in the address is that of an organization, or of a project of the only one.
+        // The position in the query is of organizations, or of projects if there is one
+        // organization.
         let after = if own.is_some() {
             query.get("after")
         } else {
@@ -96,7 +98,7 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
     }))
 }
 
-/// A page of the user's organizations, and the last one if there are more.
+/// A page of the user's organizations, and the identifier of the last one if there are more.
 async fn orgs(ui: &Ui, caller: &Caller) -> Result<(Vec<Versioned<Org>>, Option<Uuid>), Failure> {
     let page = listing::page(caller.visit.query.get("after"), PageOrder::Oldest, SHOWN);
     let all = ListFilter::default();
@@ -105,7 +107,7 @@ async fn orgs(ui: &Ui, caller: &Caller) -> Result<(Vec<Versioned<Org>>, Option<U
     Ok((found, last))
 }
 
-/// The projects of an organization behind the project `after`.
+/// Projects of an organization after the project `after`.
 async fn org_card(ui: &Ui, caller: &Caller, org: Org, after: &str) -> Result<OrgCard, Failure> {
     let page = listing::page(after, PageOrder::Oldest, SHOWN);
     let all = ListFilter::default();

@@ -1,18 +1,19 @@
-//! Queries of a Prometheus server that scrapes the nodes, for the figures that the pages show.
+//! Links to a Prometheus server that scrapes the nodes, for the displayed figures.
 
 use control_domain::TrafficPeriod;
 use form_urlencoded::Serializer;
 
-/// A query in `PromQL`.
+/// A `PromQL` query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MetricQuery {
     pub(crate) name: &'static str,
     pub(crate) text: String,
-    /// The page of the server that draws it; `None` without a server.
+    /// Link to the server's graph; `None` without a server.
     pub(crate) href: Option<String>,
 }
 
-/// Requests, share of 5xx and p99 by route over a period. `server` is the address to which Prometheus' paths are appended.
+/// Queries for requests, share of 5xx and p99 by route over a period. `server` is the base URL of
+/// the Prometheus server.
 pub(crate) fn queries(period: TrafficPeriod, server: Option<&str>) -> Vec<MetricQuery> {
     let range = match period {
         TrafficPeriod::Hour => "1h",
@@ -39,8 +40,8 @@ pub(crate) fn queries(period: TrafficPeriod, server: Option<&str>) -> Vec<Metric
     queries.into()
 }
 
-/// The page of a query, in the form that Prometheus 2 shows and Prometheus 3 redirects. No link to anything but a web
-/// server: the address was typed by an operator.
+/// Link to a query's graph: Prometheus 2 shows it, Prometheus 3 redirects it. Only for `http` and
+/// `https`, because an operator entered the address.
 fn graph(server: &str, query: &str, range: &str) -> Option<String> {
     let is_web = ["https://", "http://"]
         .iter()

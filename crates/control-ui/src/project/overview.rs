@@ -1,4 +1,4 @@
-//! Overview of a project: nodes' standings, required actions, recent events.
+//! Overview of a project: nodes, conditions that need attention, recent events.
 
 use crate::frame::show as shown;
 use crate::frame::{Frame, NavEntry, foot};
@@ -22,9 +22,9 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum number of scanned rollouts and bundles each, and of shown events.
+/// Maximum number of rollouts and of bundles read, and of events shown.
 const RECENT: i64 = 8;
-/// Rollouts in progress that are listed.
+/// Maximum number of listed rollouts in progress.
 const MAX_UNDER_WAY: i64 = 5;
 const MAX_LATELY: usize = 8;
 
@@ -39,33 +39,33 @@ struct OverviewPage {
     attention_count: String,
     total: i64,
     total_words: String,
-    /// Rollouts that move nodes.
+    /// Rollouts in progress.
     under_way: Vec<UnderWay>,
     bar: Bar,
     shares: Vec<Share>,
     label: Option<String>,
     labels: Vec<String>,
     places: Vec<LabelRow>,
-    /// Requests of the last hour in a sentence.
+    /// Sentence on the last hour's requests.
     traffic: String,
-    /// Traffic compared with the week before; empty without a request.
+    /// Figures compared with a week before; empty without requests.
     figures: Vec<Figure>,
     lately: Vec<Event>,
     may_enrol: bool,
     may_roll_out: bool,
-    /// True if a signed bundle exists, which a rollout needs.
+    /// Whether there is a signed bundle, which a rollout needs.
     has_bundle: bool,
     foot: Option<String>,
 }
 
-/// A rollout that moves nodes.
+/// A rollout in progress.
 struct UnderWay {
     status: Status,
     href: String,
     heading: String,
 }
 
-/// The nodes with one value of a label.
+/// Nodes with one value of a label.
 struct LabelRow {
     value: String,
     nodes: String,

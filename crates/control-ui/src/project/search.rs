@@ -1,4 +1,4 @@
-//! Search in a project: nodes, bundles, services, hosts and routes by a part of their name.
+//! Search in a project: nodes, bundles, services, hosts and routes by part of the name.
 
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
@@ -16,9 +16,10 @@ use control_wire::ProjectId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Maximum number of hits of one kind.
+/// Maximum number of hits per kind.
 const MAX_SHOWN: usize = 20;
-/// Bundles or services that are read at once, and how often: of 20 000, the newest bundles and the oldest services.
+/// Number of bundles or services read at once, and number of reads: the newest bundles and the
+/// oldest services, up to 20 000.
 const READ: i64 = 500;
 const MAX_READS: usize = 40;
 
@@ -31,7 +32,7 @@ struct SearchPage {
     action: String,
     text: String,
     hits: Vec<Hit>,
-    /// True if there are hits that are not shown.
+    /// Set if there are hits that are not shown.
     is_cut: bool,
 }
 
@@ -43,7 +44,7 @@ struct Hits {
 }
 
 impl Hits {
-    /// Adds the hits of a kind.
+    /// Adds the hits of one kind.
     fn add(&mut self, hits: impl IntoIterator<Item = Hit>) {
         let mut hits = hits.into_iter();
         self.shown.extend(hits.by_ref().take(MAX_SHOWN));
@@ -59,7 +60,7 @@ struct Hit {
     detail: String,
 }
 
-/// The page of hits for the text in `?q=`.
+/// Shows the hits for the text in `?q=`.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -81,7 +82,7 @@ pub(crate) async fn show(
     }))
 }
 
-/// Nodes, bundles, services and routes with `text` in their names, at most [`MAX_SHOWN`] of each kind.
+/// Nodes, bundles, services and routes with `text` in their names, at most [`MAX_SHOWN`] per kind.
 async fn find(ui: &Ui, caller: &Caller, project: ProjectId, text: &str) -> Result<Hits, Failure> {
     let lower = text.to_lowercase();
     let matches = |name: &str| name.to_lowercase().contains(&lower);
@@ -152,7 +153,7 @@ async fn find_bundles(
     Ok(hits.collect())
 }
 
-/// Services by their names and hosts.
+/// Services with the text in their name or host.
 async fn find_services(
     ui: &Ui,
     caller: &Caller,
@@ -191,8 +192,8 @@ async fn find_services(
     Ok(hits.collect())
 }
 
-/// Names of routes that answered requests in the last 24 hours. The figures of a day end with its last whole hour, so
-/// those of the current hour are added.
+/// Names of routes with requests in the last 24 hours. A day's figures end with its last complete
+/// hour, so the current hour's are added.
 async fn route_names(
     ui: &Ui,
     caller: &Caller,

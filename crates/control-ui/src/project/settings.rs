@@ -1,4 +1,4 @@
-//! Settings of a project: its name, and the policy of its changes.
+//! Settings of a project: name and policy.
 
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, foot, show as shown};
@@ -26,9 +26,9 @@ struct SettingsPage {
     project: ProjectId,
     org: OrgId,
     heading: &'static str,
-    /// Weaker rules that wait for a second administrator.
+    /// Requested weaker rules that wait for a second administrator.
     waiting: Option<Waiting>,
-    /// Names the active rules in a sentence.
+    /// The rules in force, in a sentence.
     standing: String,
     policy: Form,
     name: Form,
@@ -38,21 +38,21 @@ struct SettingsPage {
     foot: Option<String>,
 }
 
-/// Weaker rules that one administrator asked for.
+/// Weaker rules that one administrator requested.
 struct Waiting {
-    /// The rules in one line.
+    /// The requested rules in one line.
     asked: String,
-    /// Their differences to the active ones.
+    /// Differences from the rules in force.
     differences: Vec<String>,
-    /// True if the person at the page may be the second one.
+    /// Whether the user may agree as the second administrator.
     may_agree: bool,
-    /// The values of the form that agrees.
+    /// Value for the form that agrees.
     approve: &'static str,
     refuses: bool,
     freezes: String,
 }
 
-/// The settings, and their forms.
+/// Shows the settings.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -61,7 +61,7 @@ pub(crate) async fn show(
     respond(&ui, &caller, id, None, None).await
 }
 
-/// `policy` and `refused`: the forms of the policy and of the name with their faults.
+/// Renders the page; `policy` and `refused` are the forms of policy and name with their faults.
 async fn respond(
     ui: &Ui,
     caller: &Caller,
@@ -112,7 +112,7 @@ fn waiting(rules: &PolicyRules, weaker: &WeakerRules, reader: Option<UserId>) ->
     }
 }
 
-/// The rules that differ, each with the active one.
+/// The requested rules that differ, each with the one in force.
 fn differences(rules: &PolicyRules, asked: &PolicyRules) -> Vec<String> {
     let (old, new) = (parts_of(rules), parts_of(asked));
     let pairs = old.into_iter().zip(new).filter(|(old, new)| old != new);
@@ -136,7 +136,7 @@ fn words(rule: ApprovalRule) -> &'static str {
     }
 }
 
-/// The fields of the form, one freeze a line.
+/// Values of the form; one freeze per line.
 fn filled(rules: &PolicyRules) -> Fields {
     let freezes = rules.freezes.texts().join("\n");
     let refuses = if rules.refuse_warnings { "yes" } else { "" };
@@ -152,7 +152,7 @@ fn sentence_of(rules: &PolicyRules) -> String {
     parts_of(rules).join("; ")
 }
 
-/// Approval, warnings and freezes as clauses.
+/// Approval, warnings and freezes, each as a clause.
 fn parts_of(rules: &PolicyRules) -> [String; 3] {
     let warnings = if rules.refuse_warnings {
         "bundles with warnings are refused"

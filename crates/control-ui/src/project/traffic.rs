@@ -1,4 +1,4 @@
-//! Traffic of a project: requests, 5xx and p99 by route, node and label, compared with the week before.
+//! Page of a project's traffic by route, node and label, compared with a week before.
 
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::node::traffic::Served;
@@ -19,7 +19,7 @@ use form_urlencoded::Serializer;
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Rows of each table: the interface gives more.
+/// Maximum number of rows per table; the API returns more.
 const MAX_ROWS: usize = 30;
 
 #[derive(Template)]
@@ -33,40 +33,40 @@ struct TrafficPage {
     figures: Vec<Figure>,
     steps: Vec<StepRow>,
     tables: Vec<Table>,
-    /// Other labels to group nodes by, with the link of each.
+    /// Further labels to group by, with their links.
     labels: Vec<(String, String)>,
     queries: Vec<MetricQuery>,
-    /// True if the queries are linked to a server.
+    /// Whether the queries are links to a Prometheus server.
     has_prometheus: bool,
     is_empty: bool,
 }
 
-/// A period that may be chosen.
+/// Link to a period.
 struct PeriodLink {
     href: String,
     label: &'static str,
     is_current: bool,
 }
 
-/// The figures of one point of the charts.
+/// Figures of one step, which is a point of the charts.
 struct StepRow {
     at: String,
     served: Served,
 }
 
-/// Figures by route, by node or by value of a label.
+/// Figures by route, node or label value.
 struct Table {
     id: &'static str,
     heading: String,
     /// Heading of the first column.
     noun: String,
-    /// The number of rows that are not shown; empty if there is none.
+    /// Number of rows that are not shown, as text; empty if all are.
     more: String,
     has_labels: bool,
     rows: Vec<Row>,
 }
 
-/// A route, a node or a value of a label.
+/// A route, node or label value with its figures.
 struct Row {
     name: String,
     href: Option<String>,
@@ -74,7 +74,7 @@ struct Row {
     before: Served,
 }
 
-/// The page; `?period=` and `?by=` choose.
+/// Shows the traffic; `?period=` sets the period, `?by=` the label.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! Requests, 5xx and p99 of a period: a sentence, and three figures with their charts.
+//! Figures of a period: a sentence, and requests, 5xx and p99 with charts.
 
 use crate::node::traffic::Served;
 use crate::view::chart::{Chart, TimeSeries};
@@ -6,18 +6,18 @@ use crate::view::phrase::count;
 use control_app::{TrafficFigures, TrafficPoint};
 use control_domain::{CountedRequests, TrafficPeriod};
 
-/// One figure with its chart.
+/// A figure with its chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Figure {
     pub(crate) label: &'static str,
-    /// The label where there is little room.
+    /// Label for narrow layouts.
     pub(crate) short: &'static str,
     pub(crate) value: String,
     pub(crate) note: String,
     pub(crate) chart: Chart,
 }
 
-/// Requests, 5xx and p99, each with its figure of a week before and its chart.
+/// Requests, 5xx and p99, each with its value a week before and its chart.
 pub(crate) fn figures(
     total: &TrafficFigures,
     steps: &[TrafficPoint],
@@ -70,7 +70,7 @@ pub(crate) fn figures(
     ]
 }
 
-/// Requests, their change and their failures in one sentence.
+/// Sentence on requests, their change and failures.
 pub(crate) fn heading(total: &TrafficFigures, period: TrafficPeriod) -> String {
     let (counted, (_, time)) = (&total.counted, words(period));
     if counted.requests == 0 {
@@ -85,10 +85,10 @@ pub(crate) fn heading(total: &TrafficFigures, period: TrafficPeriod) -> String {
     format!("{requests} in {time}{change}; {failed}.")
 }
 
-/// Increase, in percent, from which the heading has a multiple instead.
+/// Increase, in percent, from which on the sentence uses a multiple.
 const MUCH_MORE_PERCENT: u128 = 900;
 
-/// `12 % more than a week before`; `None` without figures of that time.
+/// Phrase such as `12 % more than a week before`; `None` without earlier figures.
 fn change(total: &TrafficFigures) -> Option<String> {
     let before = total.week_before.filter(|before| 0 < before.requests)?;
     let (now, then) = (
@@ -106,7 +106,7 @@ fn change(total: &TrafficFigures) -> Option<String> {
     })
 }
 
-/// The period as a choice, and within a sentence.
+/// Words for the period: as a link, and within a sentence.
 pub(crate) fn words(period: TrafficPeriod) -> (&'static str, &'static str) {
     match period {
         TrafficPeriod::Hour => ("Hour", "an hour"),

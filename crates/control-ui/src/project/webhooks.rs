@@ -1,4 +1,4 @@
-//! The webhooks of a project: events, addresses, and results of the last deliveries.
+//! List of a project's webhooks: events, URLs, results of recent deliveries.
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
@@ -26,7 +26,7 @@ use control_wire::{ProjectId, WebhookId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Webhooks and deliveries that a page shows, each.
+/// Maximum number of webhooks, and of deliveries, per page.
 const SHOWN: usize = 50;
 
 #[derive(Template)]
@@ -86,15 +86,15 @@ struct DeliveryRow {
 
 /// Texts of a confirmation page.
 struct Question {
-    /// Last segment of the path that a confirmation is posted to.
+    /// Last segment of the path that the confirmation is posted to.
     command: &'static str,
-    /// Start of the heading, which the webhook's name follows.
+    /// Start of the heading, followed by the webhook's name.
     verb: &'static str,
     effect: &'static str,
     button: &'static str,
 }
 
-/// The webhooks, and the form of a new one.
+/// Shows the webhooks, and the form for a new one.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -212,7 +212,7 @@ fn read(fields: &Fields) -> Result<WebhookSettings, Faults> {
     })
 }
 
-/// One webhook with its last deliveries.
+/// Shows a webhook with its recent deliveries.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -285,7 +285,7 @@ fn delivery(delivery: &WebhookDelivery, now: Timestamp) -> DeliveryRow {
     }
 }
 
-/// Switches a webhook on or off.
+/// Enables or disables a webhook.
 pub(crate) async fn switch(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -312,7 +312,7 @@ pub(crate) async fn switch(
     Ok(note.at(&own_path(project, id), ui.cookie))
 }
 
-/// Sends a test.
+/// Queues a test event.
 pub(crate) async fn test(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -340,7 +340,7 @@ pub(crate) async fn ask_secret(
     ask(&ui, &caller, project, id, question).await
 }
 
-/// Replaces the secret, and shows it this once.
+/// Replaces the secret, and shows the new one once.
 pub(crate) async fn rotate_secret(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

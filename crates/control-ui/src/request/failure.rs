@@ -1,4 +1,4 @@
-//! Failures of requests, as texts for users.
+//! Failures of requests, with texts for users.
 
 use crate::view::phrase::sentence;
 use axum::http::StatusCode;
@@ -7,22 +7,22 @@ use control_app::StoreError::{Conflict, Reference, Stale, Unavailable, Unwritabl
 use control_app::{Error, ObjectError};
 use control_domain::{Refusal, Role};
 
-/// `Retry-After` of a busy replica or an unreachable database, in seconds.
+/// `Retry-After` for a busy replica or an unavailable database, in seconds.
 const BUSY_RETRY_SECS: u64 = 30;
 const UNAVAILABLE_RETRY_SECS: u64 = 5;
-/// Characters of an unknown field's name in a failure.
+/// Maximum number of characters of an unknown field's name in a message.
 const MAX_FIELD_CHARS: usize = 60;
 
-/// A failure to be rendered.
+/// A failure that becomes a response.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
-    /// Another page helps.
+    /// Redirect to another page.
     See(String),
-    /// The session has ended: the sign-in page redirects back.
+    /// Redirect to the sign-in, and from there back.
     SignIn,
-    /// The page at this path verifies the identity, and redirects back.
+    /// Redirect to the page at this path, which asks for a proof of identity, and from there back.
     Proof(&'static str),
-    /// A page with the failure.
+    /// A failure page.
     Text(Box<FailureText>),
 }
 
@@ -32,15 +32,15 @@ pub(crate) struct FailureText {
     pub(crate) status: StatusCode,
     /// Heading of the page, one sentence.
     pub(crate) sentence: String,
-    /// Advice on the next step.
+    /// Advice on what to do next.
     pub(crate) advice: String,
     pub(crate) retry_after: Option<u64>,
-    /// For the log only.
+    /// Cause, for the log only.
     pub(crate) cause: Option<String>,
 }
 
 impl FailureText {
-    /// 401 for a form of a session that ended while it was open.
+    /// 401 for a form of a session that ended while the page was open.
     pub(crate) fn ended() -> Self {
         Self {
             status: StatusCode::UNAUTHORIZED,
@@ -53,7 +53,7 @@ impl FailureText {
     }
 }
 
-/// The beginning of a field's name as a sender wrote it.
+/// Start of a field's name, as the client sent it.
 fn quoted(name: &str) -> String {
     let short: String = name.chars().take(MAX_FIELD_CHARS).collect();
     format!("{short:?}")
@@ -70,7 +70,7 @@ impl Failure {
         }))
     }
 
-    /// 404, for objects of other tenants as well.
+    /// 404, also for objects of other tenants.
     pub(crate) fn not_found() -> Self {
         Self::with_text(
             StatusCode::NOT_FOUND,
@@ -79,7 +79,7 @@ impl Failure {
         )
     }
 
-    /// 405, such as for a form's address that is opened as a page.
+    /// 405, for example for a form's URL that is opened as a page.
     pub(crate) fn no_method() -> Self {
         Self::with_text(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -88,7 +88,7 @@ impl Failure {
         )
     }
 
-    /// 401 for the script of a page that was kept live.
+    /// 401 for the script of a live page.
     pub(crate) fn unauthenticated() -> Self {
         Self::with_text(
             StatusCode::UNAUTHORIZED,
@@ -97,7 +97,7 @@ impl Failure {
         )
     }
 
-    /// 401 for the secret in a link.
+    /// 401 for an invalid secret in a link.
     pub(crate) fn link_ended() -> Self {
         Self::with_text(
             StatusCode::UNAUTHORIZED,
@@ -107,7 +107,7 @@ impl Failure {
         )
     }
 
-    /// 403 for a form that a page of another site sent.
+    /// 403 for a form from another site.
     pub(crate) fn other_site() -> Self {
         Self::with_text(
             StatusCode::FORBIDDEN,
@@ -116,7 +116,7 @@ impl Failure {
         )
     }
 
-    /// 403 for a form of a session that has ended.
+    /// 403 for a form of an ended session.
     pub(crate) fn stale_form() -> Self {
         Self::with_text(
             StatusCode::FORBIDDEN,
@@ -125,7 +125,7 @@ impl Failure {
         )
     }
 
-    /// 415 for a body that this site's forms never send.
+    /// 415 for a body that no form of this site sends.
     pub(crate) fn no_form() -> Self {
         Self::with_text(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -134,12 +134,12 @@ impl Failure {
         )
     }
 
-    /// 422 for a form with a field that its page does not have.
+    /// 422 for a field that the page's form does not have.
     pub(crate) fn unknown_field(name: &str) -> Self {
         Self::wrong_field(&format!("The form has the unknown field {}.", quoted(name)))
     }
 
-    /// 422 for a form with a field twice that its page has once.
+    /// 422 for a duplicate field.
     pub(crate) fn repeated_field(name: &str) -> Self {
         Self::wrong_field(&format!("The form has the field {} twice.", quoted(name)))
     }
@@ -156,7 +156,7 @@ impl Failure {
         Self::with_text(StatusCode::PAYLOAD_TOO_LARGE, &sentence, advice)
     }
 
-    /// 408 for a form that takes too long.
+    /// 408 for a form that does not arrive in time.
     pub(crate) fn too_slow() -> Self {
         Self::with_text(
             StatusCode::REQUEST_TIMEOUT,
@@ -165,7 +165,7 @@ impl Failure {
         )
     }
 
-    /// 429, with the seconds to wait.
+    /// 429 with the number of seconds to wait.
     pub(crate) fn rate_limited(retry_after: u64) -> Self {
         Self::retried(
             StatusCode::TOO_MANY_REQUESTS,
@@ -226,7 +226,7 @@ impl Failure {
     }
 }
 
-/// The role in plural.
+/// Plural of the role's name.
 pub(crate) fn plural(role: Role) -> &'static str {
     match role {
         Role::Reader => "members",
@@ -324,7 +324,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Admission adds the page, which depends on the actor.
+/// Response without a page: admission adds the page, which depends on the actor.
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();

@@ -1,4 +1,4 @@
-//! Fields of forms and of queries, and the token that proves a form's origin.
+//! Fields of forms and queries, and CSRF tokens.
 
 use crate::request::failure::Failure;
 use axum::body::Body;
@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// The field of the token.
+/// Name of the token's field.
 const CSRF: &str = "csrf";
-/// A form takes at most this long.
+/// Time limit for the body of a form.
 const FORM_LIMIT: Duration = Duration::from_secs(30);
 
-/// Fields of a form, or of a query. Their values are not in logs: some are passwords.
+/// Fields of a form or a query. `Debug` hides the values, because some are passwords.
 #[derive(Clone, Default)]
 pub(crate) struct Fields(Arc<[(String, String)]>);
 
@@ -29,13 +29,13 @@ impl fmt::Debug for Fields {
 }
 
 impl Fields {
-    /// Fields as a form or a query encodes them.
+    /// Parses URL-encoded fields.
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         let pairs = form_urlencoded::parse(bytes);
         Self(pairs.into_owned().collect())
     }
 
-    /// The fields of a form of at most `limit` bytes.
+    /// Reads the fields of a form of at most `limit` bytes.
     pub(crate) async fn read(
         headers: &HeaderMap,
         body: Body,
@@ -55,7 +55,7 @@ impl Fields {
         }
     }
 
-    /// Fields that a page fills a form with.
+    /// Initial values of a form.
     pub(crate) fn filled(pairs: &[(&str, &str)]) -> Self {
         let owned = pairs
             .iter()
@@ -63,30 +63,30 @@ impl Fields {
         Self(owned.collect())
     }
 
-    /// The first value of a field; empty if the form has none.
+    /// First value of a field; empty if it is missing.
     pub(crate) fn get(&self, name: &str) -> &str {
         let mut found = self.0.iter().filter(|(own, _)| own == name);
         found.next().map_or("", |(_, value)| value)
     }
 
-    /// The first value, unless it is empty or spaces alone.
+    /// First value of a field; `None` if it is missing or blank.
     pub(crate) fn given(&self, name: &str) -> Option<&str> {
         Some(self.get(name).trim()).filter(|value| !value.is_empty())
     }
 
-    /// The fields in the order of the form, without its token.
+    /// The fields in the order of the form, without the CSRF token.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         let fields = self.0.iter().filter(|(name, _)| name != CSRF);
         fields.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// All values of a field, such as several checkboxes of one name.
+    /// All values of a field, such as those of checkboxes.
     pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let own = self.0.iter().filter(move |(own, _)| own == name);
         own.map(|(_, value)| value.as_str())
     }
 
-    /// Removes a field that no page shows again.
+    /// Removes a field that must not be shown again.
     pub(crate) fn without(self, name: &str) -> Self {
         if self.0.iter().all(|(own, _)| own != name) {
             return self;
@@ -95,8 +95,8 @@ impl Fields {
         Self(kept.cloned().collect())
     }
 
-    /// Refuses a form with fields other than the token, `once` and `boxes`, and with one twice that is not a box: a
-    /// value would be left out without a word.
+    /// Refuses fields other than the token, `once` and `boxes`, and duplicates of all but `boxes`:
+    /// otherwise a value would be ignored silently.
     pub(crate) fn check_names(&self, once: &[&str], boxes: Option<&str>) -> Result<(), Failure> {
         let mut seen: Vec<&str> = Vec::new();
         for (name, _) in self.0.iter() {
@@ -115,16 +115,16 @@ impl Fields {
         Ok(())
     }
 
-    /// Refuses a form that another page than ours made.
+    /// Refuses a form without the expected CSRF token.
     pub(crate) fn check_csrf(&self, expected: &str) -> Result<(), Failure> {
         let token = self.get(CSRF);
-        // Hashes are compared, so that the time of the comparison reveals nothing about the token.
+        // Compares hashes, so that the duration reveals nothing about the token.
         let is_equal = sha256(token.as_bytes()) == sha256(expected.as_bytes());
         is_equal.then_some(()).ok_or_else(Failure::stale_form)
     }
 }
 
-/// The CSRF token in forms, known only to pages of the same session.
+/// CSRF token for forms, derived from the secret of the session or browser.
 pub(crate) fn csrf_token(secret: &str) -> String {
     sha256(format!("csrf {secret}").as_bytes())
 }

@@ -1,20 +1,20 @@
-//! The status line after a change: the form leaves it in a cookie, the next page shows it once.
+//! Status line after a form: stored in a cookie, and shown once by the next page.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use control_http::SessionCookie;
 
-/// The outcome of a form.
+/// Outcome of a form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
-    /// True if it was carried out.
+    /// Whether the form was executed.
     pub(crate) is_good: bool,
     /// One sentence.
     pub(crate) text: String,
 }
 
 impl Note {
-    /// The form was carried out.
+    /// Outcome of a form that was executed.
     pub(crate) fn good(text: impl Into<String>) -> Self {
         Self {
             is_good: true,
@@ -22,7 +22,7 @@ impl Note {
         }
     }
 
-    /// The form was refused.
+    /// Outcome of a form that was refused.
     pub(crate) fn bad(text: impl Into<String>) -> Self {
         Self {
             is_good: false,
@@ -30,7 +30,7 @@ impl Note {
         }
     }
 
-    /// 303 to `path`; the page there shows the note.
+    /// Redirects to `path` (303), where the page shows the note.
     pub(crate) fn at(&self, path: &str, cookies: SessionCookie) -> Response {
         let mut response = see(path);
         if let Some(field) = cookies.set_note(self.is_good, &self.text) {
@@ -39,14 +39,14 @@ impl Note {
         response
     }
 
-    /// The note that the form before left.
+    /// Note that the previous form left.
     pub(crate) fn from_request(headers: &HeaderMap, cookies: SessionCookie) -> Option<Self> {
         let (is_good, text) = cookies.note(headers)?;
         Some(Self { is_good, text })
     }
 }
 
-/// 303 to a path of this server.
+/// Redirects to a path of this server (303).
 pub(crate) fn see(path: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     if let Ok(path) = HeaderValue::try_from(path) {

@@ -1,4 +1,4 @@
-//! Paths: identifiers in a request's path, and paths to return to.
+//! Paths: identifiers in them, and paths to return to.
 
 use crate::request::failure::Failure;
 use axum::extract::{self, FromRequestParts, RawPathParams};
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-/// The identifiers in the path. One that is not a UUID with its hyphens names no page.
+/// Identifiers in the path; only UUIDs with hyphens match a page.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -28,26 +28,25 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     }
 }
 
-/// Other spellings of a UUID would give one page several addresses.
+/// Other spellings of a UUID are refused: each page has exactly one URL.
 fn is_hyphenated(text: &str) -> bool {
     text.len() == Hyphenated::LENGTH && Uuid::try_parse(text).is_ok()
 }
 
-/// Returns true if a text is a path of this server: browsers read `//host` and `/\host` as another
-/// one.
+/// Returns true for a path on this server. Browsers take `//host` and `/\host` for another server.
 pub(crate) fn is_own_path(text: &str) -> bool {
     let mut bytes = text.bytes();
     let is_rooted = bytes.next() == Some(b'/') && !matches!(bytes.next(), Some(b'/' | b'\\'));
     is_rooted && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// `path` with the parameter for the redirect back.
+/// Adds the parameter for the redirect back to `path`.
 pub(crate) fn leading_back(path: &str, back: &str) -> String {
     let back: String = byte_serialize(back.as_bytes()).collect();
     format!("{path}?return={back}")
 }
 
-/// The path to redirect back to; `/` instead of another server's.
+/// The path if it is on this server, or else `/`.
 pub(crate) fn own_or_root(text: &str) -> &str {
     if is_own_path(text) { text } else { "/" }
 }

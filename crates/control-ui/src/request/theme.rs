@@ -1,11 +1,11 @@
-//! The theme of a browser: light, dark, or the system's.
+//! The browser's theme: light, dark, or the system's.
 
 use axum::http::HeaderMap;
 use control_http::{SessionCookie, cookie};
 
 pub(crate) const COOKIE: &str = "theme";
 
-/// A theme that was chosen.
+/// A theme selected by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Theme {
     Light,
@@ -13,7 +13,7 @@ pub(crate) enum Theme {
 }
 
 impl Theme {
-    /// The value of the attribute, of the cookie and of the form.
+    /// Name in attribute, cookie and form.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Light => "light",
@@ -28,7 +28,7 @@ impl Theme {
             .find(|theme| theme.name() == name)
     }
 
-    /// The theme that this browser chose.
+    /// The theme in the browser's cookie.
     pub(crate) fn from_request(headers: &HeaderMap, cookies: SessionCookie) -> Option<Self> {
         Self::from_name(cookie(headers, &cookies.named(COOKIE))?)
     }

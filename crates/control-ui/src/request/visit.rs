@@ -1,4 +1,4 @@
-//! One request of a browser, as admission found it.
+//! Context of a browser's request, as set by admission.
 
 use crate::request::failure::Failure;
 use crate::request::fields::{Fields, csrf_token};
@@ -14,45 +14,44 @@ use jiff::Timestamp;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// A request with its actor.
+/// Context of a request, without its actor.
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
-    /// The time of the request, used throughout.
+    /// Time of the request, used throughout.
     pub(crate) now: Timestamp,
-    /// The address of the client.
     pub(crate) client_ip: Option<IpAddr>,
-    /// The browser, as `Mozilla/5.0 …` shortened.
+    /// Short name of the browser, from its `User-Agent`.
     pub(crate) browser: String,
-    /// The host and port that the browser used for this server.
+    /// Host and port under which the browser reached this server.
     pub(crate) host: Option<String>,
-    /// The name of the request in logs and the audit log.
+    /// Identifier of the request in logs and the audit log.
     pub(crate) correlation_id: String,
-    /// The path, with its query.
+    /// Path with its query.
     pub(crate) path: String,
-    /// The page to return to: this one, or the form's.
+    /// Page to return to: this one, or the one of the form.
     pub(crate) back: String,
-    /// True if the request only keeps a page live.
+    /// Whether the request only keeps a page live.
     pub(crate) is_live: bool,
-    /// The secret of a browser that signed in before.
+    /// Secret of a browser that has signed in before.
     pub(crate) known_browser: Option<Secret>,
-    /// The secret of a sign-in that waits for its second factor.
+    /// Secret of a sign-in that waits for its second factor.
     pub(crate) pending: Option<Secret>,
     pub(crate) query: Fields,
-    /// The token that forms of this page carry.
+    /// CSRF token for the forms of this page.
     pub(crate) csrf: String,
-    /// The theme selected in this browser; `None` for the system's.
+    /// Theme selected in this browser; `None` for the system's.
     pub(crate) theme: Option<Theme>,
-    /// The session's new secret, after a proof of identity in the form.
+    /// New secret of the session, after a proof of identity in the form.
     pub(crate) renewed: Option<Secret>,
-    /// The rate limit that refused the request.
+    /// Rate limit that refused the request.
     pub(crate) refused_by: Option<Allowance>,
-    /// The permit of a large form.
+    /// Permit for a large form.
     pub(crate) permit: Option<Arc<BodyPermit>>,
-    /// The outcome of the form before this page.
+    /// Outcome of the previous form.
     pub(crate) note: Option<Note>,
 }
 
-/// The request of an actor.
+/// A request with its actor.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub(crate) call: Call,
@@ -60,7 +59,7 @@ pub(crate) struct Caller {
 }
 
 impl Visit {
-    /// The visit for commands that need no session.
+    /// The visit, for commands without a session.
     pub(crate) fn stranger(&self) -> control_app::Visit {
         control_app::Visit {
             client_ip: self.client_ip,
@@ -73,7 +72,8 @@ impl Visit {
 }
 
 impl Caller {
-    /// The caller of a page that is sent with another secret of the session: its forms carry the token of that secret.
+    /// The caller with the session's new secret: the page's forms get the CSRF token of that
+    /// secret.
     pub(crate) fn renewed(mut self, session: &Secret) -> Self {
         self.visit.csrf = csrf_token(session.reveal());
         self
@@ -85,7 +85,7 @@ impl Caller {
         self.call.actor.require(access, tenant).is_ok()
     }
 
-    /// The actor's role in an organization; `None` for links.
+    /// The actor's role in an organization; `None` for actors without roles.
     pub(crate) fn role(&self, org: OrgId) -> Option<Role> {
         match &self.call.actor {
             Actor::User { roles, .. } => roles.get(&org).copied(),

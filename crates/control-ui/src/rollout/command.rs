@@ -1,4 +1,4 @@
-//! Commands of an operator to a rollout: buttons, pages of confirmation, handlers.
+//! Operators' commands on a rollout: buttons, confirmation pages, handlers.
 
 use crate::frame::form::Faults;
 use crate::frame::show;
@@ -22,13 +22,13 @@ use std::sync::Arc;
 /// A button on the page of a rollout.
 #[derive(Clone, Debug)]
 pub(crate) struct Action {
-    /// The last part of its path.
+    /// Last segment of the command's path.
     pub(crate) name: &'static str,
     pub(crate) icon: Option<Icon>,
     pub(crate) label: String,
-    /// `primary`, `danger`, or empty.
+    /// Style class: `primary`, `danger`, or empty.
     pub(crate) class: &'static str,
-    /// True if a confirmation page is required.
+    /// Whether the command needs a confirmation page.
     pub(crate) asks: bool,
 }
 
@@ -47,7 +47,7 @@ struct ConfirmPage {
     class: &'static str,
 }
 
-/// The buttons of a rollout in its state. `moved` nodes run its bundle.
+/// Buttons for the rollout's state; `moved` is the number of nodes that run its bundle.
 pub(crate) fn actions(rollout: &Rollout, actor: &Actor, moved: i64) -> Vec<Action> {
     use RolloutCommand::{Approve, Cancel, Pause, Resume, RollBack, Start};
     let own = rollout.submitted_person.is_some() && rollout.submitted_person == actor.user();
@@ -90,7 +90,7 @@ fn label(command: RolloutCommand, rollout: &Rollout, moved: i64) -> String {
     }
 }
 
-/// The page that announces the effects of the command, with numbers.
+/// Confirmation page that lists the effects with numbers.
 pub(crate) async fn confirm(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -187,7 +187,7 @@ fn effects(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64)
     }
 }
 
-/// Executes the command, and redirects to the rollout with the result.
+/// Executes the command, and redirects to the rollout.
 pub(crate) async fn carry_out(
     State(ui): State<Arc<Ui>>,
     caller: Caller,

@@ -1,4 +1,4 @@
-//! History of a rollout, newest first.
+//! History of a rollout, newest step first.
 
 use crate::rollout::words::is_by_hand;
 use crate::view::component::{AbsoluteTime, Icon, icon, moment};
@@ -7,7 +7,7 @@ use control_app::{CommandRecord, RolloutProgress, StoredBatch};
 use control_domain::{BatchState, Rollout, RolloutState};
 use jiff::Timestamp;
 
-/// Steps that a page shows.
+/// Maximum number of steps shown.
 const MAX_STEPS: usize = 60;
 
 /// An event of the list.
@@ -18,10 +18,10 @@ pub(crate) struct Step {
     pub(crate) text: String,
 }
 
-/// An event before it is drawn: its time, icon and text.
+/// An event before rendering: time, icon and text.
 type Event = (Timestamp, &'static str, String);
 
-/// The course, newest first.
+/// The history, newest step first.
 pub(crate) fn steps(progress: &RolloutProgress, now: Timestamp) -> Vec<Step> {
     let RolloutProgress {
         rollout, commands, ..
@@ -36,7 +36,7 @@ pub(crate) fn steps(progress: &RolloutProgress, now: Timestamp) -> Vec<Step> {
     found.extend(of_batches);
     found.extend(events_of(commands, &["roll_back", "cancel"]));
     found.extend(end(rollout, commands));
-    // Things of one moment keep their order.
+    // A stable sort: simultaneous events keep their order.
     found.sort_by_key(|(at, ..)| *at);
     let newest = found.into_iter().rev().take(MAX_STEPS);
     let steps = newest.map(|(at, sign, text)| Step {
@@ -47,7 +47,7 @@ pub(crate) fn steps(progress: &RolloutProgress, now: Timestamp) -> Vec<Step> {
     steps.collect()
 }
 
-/// The plan, and the start if no command on record is it.
+/// The plan, and the start unless a recorded command is the start.
 fn beginning(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
     let created = commands.iter().find(|command| command.event == "created");
     let planned = format!(
@@ -82,7 +82,7 @@ fn batch_events(stored: &StoredBatch) -> Vec<Event> {
     found
 }
 
-/// The rollback and the end, where no command on record is them.
+/// The rollback and the end, unless recorded commands are these.
 fn end(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
     let mut found = Vec::new();
     if !is_on_record(commands, &["roll_back"]) {
@@ -118,7 +118,7 @@ fn is_on_record(commands: &[CommandRecord], events: &[&str]) -> bool {
     found.any(|command| events.contains(&command.event.as_str()))
 }
 
-/// Commands of these kinds, each with its person or key.
+/// Recorded commands of these kinds, each with its actor.
 fn events_of(commands: &[CommandRecord], events: &[&str]) -> Vec<Event> {
     let chosen = commands
         .iter()
@@ -138,7 +138,7 @@ fn events_of(commands: &[CommandRecord], events: &[&str]) -> Vec<Event> {
     drawn.collect()
 }
 
-/// The person or the key of a command.
+/// Name of the command's actor.
 fn by(command: &CommandRecord) -> String {
     let CommandRecord {
         actor_kind,

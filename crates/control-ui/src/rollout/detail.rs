@@ -1,4 +1,4 @@
-//! One rollout: progress, gate figures, reason of a stop, available commands.
+//! Page of a rollout: progress, gate figures, reason of a stop, available commands.
 
 use crate::frame::show as shown;
 use crate::frame::{Frame, NavEntry, foot};
@@ -25,9 +25,9 @@ use jiff::Timestamp;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Number of batches drawn around the current one.
+/// Number of batches shown around the current one.
 const DRAWN: i64 = 12;
-/// Nodes of one page.
+/// Number of nodes per page.
 const NODES: usize = 50;
 
 #[derive(Template)]
@@ -44,9 +44,10 @@ struct RolloutPage {
     rest: String,
     reason: Option<String>,
     actions: Vec<Action>,
-    /// The comparison of the bundle with the one that nodes ran before; `None` if no node ran another one.
+    /// Link to the comparison with the bundle that nodes ran before; `None` if no node ran another
+    /// one.
     changes: Option<String>,
-    /// The form of another rollout of the bundle, after one that did not complete.
+    /// Link to the form for another rollout of the bundle, after one that did not complete.
     again: Option<String>,
     plan: String,
     track: Vec<BatchCard>,
@@ -69,7 +70,8 @@ struct BatchCard {
 }
 
 struct GateTable {
-    /// The verdict in one sentence; `None` if the reason of the rollout has it, and in batches of earlier releases.
+    /// Verdict in one sentence; `None` if the rollout's reason contains it, or if an earlier
+    /// release stored the batch.
     verdict: Option<String>,
     batch: i64,
     is_now: bool,
@@ -77,12 +79,12 @@ struct GateTable {
     rows: Vec<GateRow>,
 }
 
-/// Nodes of one page.
+/// A page of nodes.
 struct NodesPage {
     rows: Vec<NodeRow>,
-    /// The last node, if there are more.
+    /// Last node of the page, if there are more.
     next: Option<NodeId>,
-    /// The bundle that the first of them with another bundle runs, or ran before.
+    /// Previous bundle of the first node that runs, or ran, another one.
     before: Option<BundleId>,
 }
 
@@ -159,7 +161,7 @@ pub(crate) async fn show(
     }))
 }
 
-/// Contents below the heading.
+/// Sentence below the heading.
 fn rest(rollout: &Rollout, moved: i64) -> String {
     let left = rollout.nodes - moved;
     match rollout.state {
@@ -211,7 +213,7 @@ fn plan(rollout: &Rollout) -> String {
     )
 }
 
-/// The batches around the current one, and a sentence on the rest.
+/// Batches around the current one, and a sentence on the rest.
 fn track(progress: &RolloutProgress, now: Timestamp) -> (Vec<BatchCard>, String) {
     let rollout = &progress.rollout;
     let all = rollout.batches();
@@ -279,7 +281,7 @@ fn note(stored: &StoredBatch, progress: &RolloutProgress, planned: i64, now: Tim
     }
 }
 
-/// Figures of the gate for the current batch, or the last one.
+/// Gate figures of the current batch, or of the last one.
 fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let gate = progress.rollout.strategy.gate?;
     let stored = progress.batches.last()?;
@@ -287,9 +289,9 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let kept = kept.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
     let figures = progress.figures.clone().or(kept)?;
     let (own, others) = (figures.batch.nodes, figures.rest.nodes);
-    // The verdict that stopped the rollout is shown at the top of the page.
+    // The verdict that stopped the rollout is shown at the top of the page already.
     let reason = progress.rollout.reason.as_deref().unwrap_or_default();
-    // The last batch leaves no node to compare with.
+    // The last batch leaves no nodes to compare with.
     let others = if stored.batch.number == progress.rollout.batches() {
         format!("{} before the batch", pick(own, "itself", "themselves"))
     } else {

@@ -1,4 +1,4 @@
-//! Figures of a gate: each figure of the batch, of the rest, and the limit.
+//! Figures of a gate: the batch's, the rest's, and the limit.
 
 use crate::view::component::{Status, Tone};
 use crate::view::phrase::number;
@@ -20,7 +20,7 @@ pub(crate) struct GateRow {
     pub(crate) picture: Option<FigureBar>,
 }
 
-/// The batch as a bar, the rest and the limit as marks.
+/// The batch as a bar, with marks for the rest and the limit.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",
@@ -46,7 +46,7 @@ struct Figure {
     unit: fn(f64) -> String,
 }
 
-/// The figures in the order of the gate's checks.
+/// The figures, in the order of the gate's checks.
 pub(crate) fn rows(figures: &StoredFigures, gate: &Gate) -> Vec<GateRow> {
     let StoredFigures {
         batch,
@@ -92,7 +92,7 @@ pub(crate) fn rows(figures: &StoredFigures, gate: &Gate) -> Vec<GateRow> {
     rows
 }
 
-/// Too few requests prove nothing, on either side.
+/// Number of requests: too few, on either side, prove nothing.
 fn requests(batch: &StoredSide, rest: &StoredSide, gate: &Gate) -> GateRow {
     let shown = |requests: u64| number(i64::try_from(requests).unwrap_or(i64::MAX));
     let least = u64::try_from(gate.min_requests).unwrap_or_default();
@@ -124,7 +124,7 @@ fn row(figure: &Figure) -> GateRow {
     } = figure;
     let is_over = limit < batch;
     let tone = if is_over { Tone::Bad } else { Tone::Ok };
-    // The longest mark ends a tenth before the end.
+    // The scale ends a tenth beyond the largest mark.
     let whole = batch.max(*rest).max(*limit).max(1.0) * 1.1;
     let at = |value: f64| format!("{:.1}", value / whole * 100.0);
     let (own, others, most) = (unit(*batch), unit(*rest), unit(*limit));

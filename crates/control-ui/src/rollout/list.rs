@@ -1,4 +1,4 @@
-//! The rollouts of a project.
+//! List of a project's rollouts.
 
 use crate::frame::show;
 use crate::frame::{Frame, NavEntry, foot};
@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Rollouts of one page.
+/// Number of rollouts per page.
 const SHOWN: usize = 50;
 
 #[derive(Template)]
@@ -43,7 +43,7 @@ struct Row {
     is_open: bool,
 }
 
-/// The rollouts, those that are not over first, then the newest.
+/// Shows the rollouts, unfinished ones first, then the newest.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -99,7 +99,7 @@ fn row(rollout: &Rollout, bundle: String, now: Timestamp) -> Row {
     }
 }
 
-/// `rollouts` are the newest first.
+/// Heading for `rollouts`, sorted newest first.
 fn heading(rollouts: &[Rollout], now: Timestamp) -> String {
     let in_state = |states: &[RolloutState]| {
         let found = rollouts.iter().filter(|one| states.contains(&one.state));

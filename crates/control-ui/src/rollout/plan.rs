@@ -1,4 +1,4 @@
-//! A new rollout: which bundle, which nodes, which batches, which gate.
+//! Creation of a rollout: bundle, nodes, batches, gate.
 
 use crate::frame::form::{self, Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
@@ -21,17 +21,17 @@ use control_wire::{BundleId, ProjectId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Bundles that the form offers.
+/// Maximum number of bundles that the form offers.
 const OFFERED: i64 = 50;
-/// Hint of the gate for nodes that serve.
+/// Hint on the gate if nodes serve requests.
 const GATE_HINT: &str =
     "Without it, only the nodes’ own verdicts count: for nodes that serve nothing yet.";
-/// Hint of the gate for a project without a node that serves.
+/// Hint on the gate if no node serves requests.
 const NO_GATE_HINT: &str =
     "No node runs a bundle yet, so there are no requests to compare with: a gate could not pass.";
-/// Hint of the gate for a project with few requests.
+/// Hint on the gate if nodes serve few requests.
 const FEW_REQUESTS_HINT: &str = "The nodes reported fewer requests in the last hour than a gate needs on either side: it could not pass.";
-/// Initial values of the fields.
+/// Initial values of the form.
 const DEFAULTS: &[(&str, &str)] = &[
     ("batch_percent", "10"),
     ("max_unavailable", "0"),
@@ -57,7 +57,8 @@ struct PlanPage {
     gate_hint: &'static str,
 }
 
-/// The form. The gate is off while nodes serve too little: it would fail a rollout for want of requests.
+/// Shows the form. The gate is off while nodes serve too few requests, because a rollout would then
+/// fail for lack of data.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -105,7 +106,7 @@ pub(crate) async fn send(
     Ok(response)
 }
 
-/// The fields of the interface under their names in the form.
+/// Maps fields of the API to the form's names.
 fn in_form(faults: Faults) -> Faults {
     let names = [
         ("nodes", "labels"),
@@ -162,7 +163,7 @@ fn read(fields: &Fields) -> Result<(NewRollout, NodeSelection), Faults> {
     Ok((new, NodeSelection::Labelled(form::labels(fields)?)))
 }
 
-/// The condition on figures from outside, if a query is given.
+/// The metrics condition, if a query was entered.
 fn condition(fields: &Fields) -> Result<Option<MetricCondition>, Faults> {
     let Some(query) = fields.given("prometheus_query") else {
         return Ok(None);
@@ -214,7 +215,7 @@ async fn respond(
     }))
 }
 
-/// The newest signed bundles, and the one that the form names.
+/// The newest signed bundles, and the one selected in the form.
 async fn offered(
     ui: &Ui,
     caller: &Caller,
@@ -236,7 +237,7 @@ async fn offered(
     Ok(bundles.collect())
 }
 
-/// The hint of the gate; [`GATE_HINT`] if nodes serve enough requests for one.
+/// Hint on the gate; [`GATE_HINT`] if nodes serve enough requests for a gate.
 async fn gate_hint(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<&'static str, Failure> {
     let (app, call) = (&ui.app, &caller.call);
     if app.count_nodes(call, project).await?.active.is_empty() {

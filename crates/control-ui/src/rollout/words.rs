@@ -1,4 +1,4 @@
-//! A rollout in one sentence, and its state as a shape and a word.
+//! Wording of a rollout: a sentence, and its state as an icon and a word.
 
 use crate::view::component::{Status, Tone};
 use crate::view::diagnostic::in_one_line;
@@ -6,10 +6,10 @@ use crate::view::phrase::{count, number, pick, sentence};
 use control_app::RolloutProgress;
 use control_domain::{BatchState, Rollout, RolloutState};
 
-/// Reasons of rollouts that a person paused, cancelled or rolled back.
+/// Reasons of rollouts that an operator paused, cancelled or rolled back.
 const BY_HAND: &[&str] = &["paused by hand", "cancelled by hand", "rolled back by hand"];
 
-/// The state as a shape and a word.
+/// State as an icon and a word.
 pub(crate) fn status(rollout: &Rollout) -> Status {
     let (tone, icon, word) = match rollout.state {
         RolloutState::Planned => (Tone::Off, "wait", "Planned"),
@@ -25,7 +25,7 @@ pub(crate) fn status(rollout: &Rollout) -> Status {
     Status::new(tone, icon, word)
 }
 
-/// The rollout in one sentence; `moved` nodes run its bundle.
+/// Sentence on the rollout; `moved` is the number of nodes that run its bundle.
 pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
     let (nodes, batches) = (rollout.nodes, rollout.batches());
     let all = count(nodes, "node");
@@ -57,21 +57,21 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
     }
 }
 
-/// `22 of 64 nodes run “cart”`
+/// Phrase such as `22 of 64 nodes run “cart”`.
 fn running(rollout: &Rollout, bundle: &str, moved: i64) -> String {
     let all = count(rollout.nodes, "node");
     let verb = pick(moved, "runs", pick(rollout.nodes, "runs", "run"));
     format!("{} of {all} {verb} “{bundle}”", number(moved))
 }
 
-/// Number of nodes known to run the bundle by this rollout; ended batches count as at their end.
+/// Number of nodes that run the bundle by this rollout; an ended batch counts as at its end.
 pub(crate) fn moved(progress: &RolloutProgress) -> i64 {
     let ended = progress.batches.iter().filter_map(|batch| batch.ready);
     let now = progress.counts.map_or(0, |counts| counts.ready);
     ended.sum::<i64>() + now
 }
 
-/// ` at batch 3 of 6`, once one was opened.
+/// Phrase such as ` at batch 3 of 6`; empty before the first batch.
 pub(crate) fn place(rollout: &Rollout) -> String {
     let batches = rollout.batches();
     match &rollout.batch {
@@ -80,13 +80,13 @@ pub(crate) fn place(rollout: &Rollout) -> String {
     }
 }
 
-/// Returns true if a person ended or paused it, not its gate.
+/// Returns true if an operator, and not the gate, ended or paused the rollout.
 pub(crate) fn is_by_hand(rollout: &Rollout) -> bool {
     let reason = rollout.reason.as_deref().unwrap_or_default();
     BY_HAND.iter().any(|by_hand| reason.starts_with(by_hand))
 }
 
-/// The reason in a few words, as the end of a sentence.
+/// Short form of the reason, as the end of a sentence.
 fn reason(rollout: &Rollout) -> String {
     let reason = rollout.reason.as_deref().unwrap_or_default();
     let short = [
@@ -104,18 +104,19 @@ fn reason(rollout: &Rollout) -> String {
         ("did not switch in time", "its batch did not pass in time"),
     ];
     let found = short.iter().find(|(part, _)| reason.contains(part));
-    // Any other reason is shown unchanged.
+    // Other reasons are shown unchanged.
     let text = found.map_or(reason, |(_, text)| text);
     format!("{}.", text.trim_end_matches('.'))
 }
 
-/// The whole reason as a sentence; `None` without one, or if it only states an operator's action.
+/// The complete reason as a sentence; `None` without one, or if it only states an operator's
+/// action.
 pub(crate) fn full_reason(rollout: &Rollout) -> Option<String> {
     let reason = rollout.reason.as_deref()?;
     (!BY_HAND.contains(&reason)).then(|| sentence(&in_one_line(reason)))
 }
 
-/// A batch's state as a shape and a word. One that was not opened waits.
+/// State of a batch as an icon and a word; `None` is a batch that was not opened.
 pub(crate) fn batch_status(state: Option<BatchState>) -> Status {
     match state {
         None => Status::new(Tone::Off, "wait", "Waits"),

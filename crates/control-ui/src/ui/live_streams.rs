@@ -1,12 +1,12 @@
-//! Bounds on the streams of events that keep pages live.
+//! Limits on the event streams of live pages.
 
 use control_wire::UserId;
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-/// Maximum number of streams of a replica. Each holds a connection.
+/// Maximum number of streams per replica; each occupies a connection.
 const MAX_STREAMS: usize = 1_000;
-/// Maximum number of streams of one user, so that one user does not take all. Browsers close those of hidden tabs.
+/// Maximum number of streams per user. Browsers close the streams of hidden tabs.
 const MAX_STREAMS_OF_USER: usize = 30;
 
 #[expect(
@@ -15,13 +15,13 @@ const MAX_STREAMS_OF_USER: usize = 30;
 )]
 type Lock = std::sync::Mutex<HashMap<UserId, usize>>;
 
-/// Numbers of open streams by user.
+/// Number of open streams by user.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LiveStreams {
     open: Arc<Lock>,
 }
 
-/// One open stream; counted until it is dropped.
+/// Permit of an open stream, released on drop.
 #[derive(Debug)]
 pub(crate) struct StreamPermit {
     streams: LiveStreams,
@@ -29,7 +29,7 @@ pub(crate) struct StreamPermit {
 }
 
 impl LiveStreams {
-    /// Counts another stream; `None` at a maximum.
+    /// Acquires a permit; `None` if a limit is reached.
     pub(crate) fn acquire(&self, user: UserId) -> Option<StreamPermit> {
         let mut open = self.lock();
         let (total, own) = (open.values().sum::<usize>(), open.get(&user));

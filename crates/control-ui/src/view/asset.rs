@@ -1,5 +1,5 @@
-//! Files embedded in the program. Their names contain a hash of their contents, so browsers cache
-//! them without expiry.
+//! Static files embedded in the program. Their names contain a hash of the contents, so that
+//! browsers can cache them without expiry.
 
 use axum::body::Bytes;
 use axum::extract::Path;
@@ -17,13 +17,12 @@ const ICON: &[u8] = include_bytes!("../../assets/icon.svg");
 const SCRIPT: &[u8] = include_bytes!("../../assets/live.js");
 const STYLE: &str = include_str!("../../assets/app.css");
 
-/// Digits of the hash in a name.
+/// Number of hexadecimal digits of the hash.
 const HASH_DIGITS: usize = 16;
 
-/// The files, made when the first page is shown.
+/// All files, prepared when the first page is shown.
 pub(crate) static ASSETS: LazyLock<Assets> = LazyLock::new(Assets::new);
 
-/// Every file.
 #[derive(Debug)]
 pub(crate) struct Assets {
     pub(crate) style: Asset,
@@ -33,14 +32,13 @@ pub(crate) struct Assets {
     mono: Asset,
 }
 
-/// One file.
 #[derive(Debug)]
 pub(crate) struct Asset {
-    /// The path, with the hash.
+    /// URL path, including the hash.
     pub(crate) path: String,
     kind: &'static str,
     bytes: Bytes,
-    /// Compressed by gzip; `None` for fonts, which are compressed already.
+    /// Contents compressed with gzip; `None` for fonts, which are compressed already.
     compressed: Option<Bytes>,
 }
 
@@ -97,7 +95,7 @@ fn gzip(bytes: &[u8]) -> Option<Bytes> {
     encoder.finish().ok().map(Bytes::from)
 }
 
-/// One of the files.
+/// Serves a file.
 pub(crate) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Response {
     let Some(asset) = ASSETS.find(&format!("/assets/{name}")) else {
         return StatusCode::NOT_FOUND.into_response();
@@ -118,7 +116,7 @@ pub(crate) async fn serve(Path(name): Path<String>, headers: HeaderMap) -> Respo
     }
 }
 
-/// Returns true if `Accept-Encoding` names gzip, and not with the weight 0.
+/// Returns true if `Accept-Encoding` permits gzip.
 fn accepts_gzip(value: &HeaderValue) -> bool {
     let codings = value.to_str().unwrap_or_default().split(',');
     codings.map(str::trim).any(|coding| {

@@ -1,4 +1,4 @@
-//! A line over time as SVG. The values of its points are also shown as text.
+//! A line chart over time as SVG. The values are also shown as text.
 
 use crate::view::phrase::number;
 use askama::Template;
@@ -6,10 +6,11 @@ use askama::filters::HtmlSafe;
 
 const WIDTH: f64 = 240.0;
 const HEIGHT: f64 = 64.0;
-/// Room above the highest value.
+/// Space above the highest value.
 const TOP: f64 = 4.0;
 
-/// A line over time, and a second one of an earlier time. A step without a value interrupts both.
+/// A line over time, and a second one for an earlier time. A step without a value interrupts the
+/// line.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",
@@ -27,25 +28,25 @@ impl HtmlSafe for Chart {}
 #[derive(Clone, Debug)]
 struct Run {
     points: String,
-    /// Position of the first and of the last point.
+    /// Positions of the first and the last point.
     first: String,
     last: String,
 }
 
-/// A figure over time.
+/// Values over time.
 #[derive(Clone, Debug)]
 pub(crate) struct TimeSeries<'a> {
     pub(crate) name: &'a str,
-    /// Unit after a number, with a space before it; empty for counts.
+    /// Unit after a number, with a leading space; empty for counts.
     pub(crate) unit: &'a str,
-    /// A value for each step; `None` without a report.
+    /// Value of each step; `None` without a report.
     pub(crate) values: Vec<Option<i64>>,
-    /// Values of an earlier time; empty without one.
+    /// Values of an earlier time; empty without them.
     pub(crate) earlier: Vec<Option<i64>>,
 }
 
 impl TimeSeries<'_> {
-    /// The chart, named by the least and the greatest value.
+    /// The chart; its text alternative has the lowest and the highest value.
     pub(crate) fn chart(&self) -> Chart {
         let Self {
             name,
@@ -71,7 +72,7 @@ impl TimeSeries<'_> {
     }
 }
 
-/// The polylines of values between 0 and `most`.
+/// Polylines of values between 0 and `most`.
 #[expect(clippy::cast_precision_loss, reason = "a picture is 240 points wide")]
 fn runs(values: &[Option<i64>], most: i64) -> Vec<Run> {
     let last = values.len().saturating_sub(1).max(1) as f64;
@@ -92,7 +93,7 @@ fn runs(values: &[Option<i64>], most: i64) -> Vec<Run> {
 fn run(points: &[(f64, f64)]) -> Option<Run> {
     let (first, _) = points.first()?;
     let (last, height) = points.last()?;
-    // A single step is a short line.
+    // A single step is drawn as a short line.
     let end = if points.len() == 1 { last + 1.0 } else { *last };
     let texts = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}"));
     let mut texts: Vec<String> = texts.collect();

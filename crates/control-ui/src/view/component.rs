@@ -1,4 +1,4 @@
-//! Components of pages: icons, states, times, bars, links to further pages.
+//! Components of pages: icons, states, times, bars, links to next pages.
 
 use crate::view::phrase::{ago, date_time, minute, sentence};
 use askama::Template;
@@ -6,7 +6,7 @@ use askama::filters::HtmlSafe;
 use jiff::Timestamp;
 use std::borrow::Cow;
 
-/// Tone of a state: its colour, never alone.
+/// Tone of a state, shown as a colour together with an icon and a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tone {
     Ok,
@@ -17,7 +17,7 @@ pub(crate) enum Tone {
 }
 
 impl Tone {
-    /// The class in the style sheet.
+    /// Class in the style sheet.
     pub(crate) fn class(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -29,7 +29,7 @@ impl Tone {
     }
 }
 
-/// A decorative icon of the sprite; a word is always next to it.
+/// A decorative icon; a word is always next to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Template)]
 #[template(
     ext = "html",
@@ -39,12 +39,11 @@ pub(crate) struct Icon {
     name: &'static str,
 }
 
-/// The icon `name` of the sprite.
 pub(crate) fn icon(name: &'static str) -> Icon {
     Icon { name }
 }
 
-/// A sentence with the texts between its backticks in the type of configurations.
+/// Text in which parts between backticks are shown as code.
 #[derive(Clone, Debug, PartialEq, Eq, Template)]
 #[template(
     ext = "html",
@@ -54,7 +53,7 @@ pub(crate) struct Prose<'a> {
     parts: Vec<(&'a str, bool)>,
 }
 
-/// A sentence with its code. One backtick without another is shown as it is.
+/// Marks the parts between backticks as code. A single backtick is shown unchanged.
 pub(crate) fn prose(text: &str) -> Prose<'_> {
     let parts: Vec<&str> = text.split('`').collect();
     if parts.len().is_multiple_of(2) {
@@ -70,21 +69,21 @@ pub(crate) fn prose(text: &str) -> Prose<'_> {
     }
 }
 
-/// A whole sentence with its code.
+/// A complete sentence with parts shown as code.
 #[derive(Debug, Template)]
 #[template(ext = "html", source = "{{ crate::view::component::prose(text) }}")]
 pub(crate) struct ProseSentence {
     text: String,
 }
 
-/// `text` with a capital letter and a full stop, and its code.
+/// Adds a capital letter and a full stop to `text`, and marks its code.
 pub(crate) fn prose_sentence(text: &str) -> ProseSentence {
     ProseSentence {
         text: sentence(text),
     }
 }
 
-/// A state: a shape and a word.
+/// A state as an icon and a word.
 #[derive(Clone, Debug, PartialEq, Eq, Template)]
 #[template(
     ext = "html",
@@ -108,12 +107,12 @@ impl Status {
         }
     }
 
-    /// The icon without its word.
+    /// The icon without the word.
     pub(crate) fn sign(&self) -> Icon {
         self.icon
     }
 
-    /// Shows the state as a pill, for the head of a page.
+    /// Shows the state as a pill, for the top of a page.
     pub(crate) fn pill(self) -> Self {
         Self {
             is_pill: true,
@@ -122,7 +121,7 @@ impl Status {
     }
 }
 
-/// A time: how long ago, and exactly.
+/// A time, relative and exact.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",
@@ -143,7 +142,7 @@ pub(crate) fn when(at: Timestamp, now: Timestamp) -> RelativeTime {
     }
 }
 
-/// A time as hours and minutes, for lists of one day.
+/// A time of day, for lists of a single day.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",
@@ -155,7 +154,7 @@ pub(crate) struct AbsoluteTime {
     exact: String,
 }
 
-/// A time as hours and minutes, with its date if that is another day.
+/// A time of day, with the date if it is not today.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> AbsoluteTime {
     AbsoluteTime {
         iso: at.to_string(),
@@ -164,7 +163,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp) -> AbsoluteTime {
     }
 }
 
-/// Shares of a whole, as a bar with its figures as text.
+/// Shares of a whole, as a bar and as text.
 #[derive(Clone, Debug, Template)]
 #[template(
     ext = "html",
@@ -186,7 +185,7 @@ struct Part {
 const MIN_SHARE: f64 = 0.6;
 const GAP: f64 = 0.3;
 
-/// A bar of `shares`; `label` is its text alternative.
+/// Builds a bar of `shares`; `label` is its text alternative.
 #[expect(clippy::cast_precision_loss, reason = "counts of nodes fit")]
 pub(crate) fn bar(label: String, shares: &[(Tone, i64)]) -> Bar {
     let shares: Vec<(Tone, f64)> = shares
@@ -199,7 +198,7 @@ pub(crate) fn bar(label: String, shares: &[(Tone, i64)]) -> Bar {
         .iter()
         .map(|(tone, count)| (*tone, (count / total * 100.0).max(MIN_SHARE)));
     let widths: Vec<(Tone, f64)> = widths.collect();
-    // Small shares are widened, and gaps are inserted: the sum is scaled back to 100.
+    // Widened small shares and gaps change the sum, which is scaled back to 100.
     let sum: f64 = widths.iter().map(|(_, width)| width + GAP).sum::<f64>() - GAP;
     let scale = 100.0 / sum.max(1.0);
     let mut x = 0.0;
@@ -226,7 +225,7 @@ pub(crate) struct NextPage {
     label: &'static str,
 }
 
-/// The link to the next page; absent on the last one.
+/// Builds the link; absent on the last page.
 pub(crate) fn more(next: Option<String>, label: &'static str) -> NextPage {
     NextPage { next, label }
 }

@@ -1,12 +1,13 @@
-//! Diagnostics of nodes, which are drawn over several lines, as one sentence.
+//! Converts nodes' diagnostics, which span several lines, to a single sentence.
 
-/// Beginnings of the lines of a drawn diagnostic, with the characters of terminals and without.
+/// Prefixes of a diagnostic's message line, for terminals with and without Unicode.
 const MESSAGE: [&str; 2] = ["x ", "× "];
 const PLACE: [&str; 2] = [",-[", "╭─["];
 const LABEL: [&str; 2] = ["`-- ", "╰── "];
 const END: [&str; 2] = ["`----", "╰────"];
 
-/// The text with each drawn error as `message: label (file:line:column)`; other texts as they are.
+/// Replaces each multi-line error by `message: label (file:line:column)`; other text stays
+/// unchanged.
 pub(crate) fn in_one_line(text: &str) -> String {
     let mut whole = String::new();
     let mut rest = text;
@@ -27,7 +28,7 @@ pub(crate) fn in_one_line(text: &str) -> String {
         .replace(") help: ", "). Help: ")
 }
 
-/// The sentence of a drawn error, and the text behind it.
+/// Sentence for a multi-line error, and the text after it.
 fn sentence(drawn: &str) -> Option<(String, &str)> {
     let end = END.iter().filter_map(|end| {
         let at = drawn.find(end)?;

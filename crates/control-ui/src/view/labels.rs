@@ -1,8 +1,8 @@
-//! Labels as people write them.
+//! Labels as users enter them.
 
 use std::collections::BTreeMap;
 
-/// Parses labels such as `region:fra tier=edge`, separated by spaces, commas or line ends.
+/// Parses labels such as `region:fra tier=edge`, separated by spaces, commas or line breaks.
 ///
 /// # Errors
 /// The first pair without a value.

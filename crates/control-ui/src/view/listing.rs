@@ -1,11 +1,11 @@
-//! Pages of a list: the items of one, and the link to the next.
+//! Pages of a list, and links to the next page.
 
 use crate::view::component::{NextPage, more};
 use control_app::{Page, PageOrder, Sort, SortColumn, SortValue};
 use form_urlencoded::byte_serialize;
 use uuid::Uuid;
 
-/// The page behind the item `after`, with one item more than the `shown` ones.
+/// The page after the item `after`, with one more item than the `shown` ones.
 pub(crate) fn page(after: &str, order: PageOrder, shown: usize) -> Page {
     Page {
         after: after.parse().ok(),
@@ -14,7 +14,7 @@ pub(crate) fn page(after: &str, order: PageOrder, shown: usize) -> Page {
     }
 }
 
-/// The order of a list by a column. Its page begins behind the item `after`, with its value `past`.
+/// Sort order by a column. The page begins after the item `after` with the value `past`.
 pub(crate) fn sort(column: SortColumn, descending: bool, after: &str, past: &str) -> Sort {
     let after = if after.is_empty() {
         None
@@ -30,19 +30,19 @@ pub(crate) fn sort(column: SortColumn, descending: bool, after: &str, past: &str
     }
 }
 
-/// Leaves the `shown` items of a page. Returns the last one's identifier if there are more.
+/// Truncates `items` to the `shown` ones; returns the identifier of the last one if there are more.
 pub(crate) fn cut<T>(items: &mut Vec<T>, shown: usize, id: impl Fn(&T) -> Uuid) -> Option<Uuid> {
     let has_more = shown < items.len();
     items.truncate(shown);
     items.last().filter(|_| has_more).map(id)
 }
 
-/// The link to the page behind the item `last`.
+/// Link to the page after the item `last`.
 pub(crate) fn next(last: Option<Uuid>, label: &'static str) -> NextPage {
     more(last.map(|last| format!("?after={last}")), label)
 }
 
-/// The link to the page behind the item `last` of a sorted list, with its value of the column.
+/// Link to the page after the item `last` of a sorted list, with its sort value.
 pub(crate) fn next_sorted(last: Option<(Uuid, String)>, label: &'static str) -> NextPage {
     let address = last.map(|(last, value)| {
         let value: String = byte_serialize(value.as_bytes()).collect();

@@ -1,12 +1,12 @@
-//! Numbers, times and lists as words.
+//! Wording of numbers, times and lists.
 
 use jiff::{Timestamp, tz::TimeZone};
 use std::fmt::Display;
 
-/// Groups of digits are kept together by a space that breaks no line.
+/// Non-breaking space between groups of digits.
 const GROUP_SPACE: char = '\u{a0}';
 
-/// `48 210`
+/// Formats a number, such as `48 210`.
 pub(crate) fn number(value: i64) -> String {
     let digits = value.unsigned_abs().to_string();
     let mut text = String::new();
@@ -15,7 +15,7 @@ pub(crate) fn number(value: i64) -> String {
     }
     for (index, digit) in digits.chars().enumerate() {
         let left = digits.len() - index;
-        // Four digits are read without a gap.
+        // Numbers of four digits have no separator.
         if 0 < index && left.is_multiple_of(3) && 4 < digits.len() {
             text.push(GROUP_SPACE);
         }
@@ -24,7 +24,7 @@ pub(crate) fn number(value: i64) -> String {
     text
 }
 
-/// `3 nodes`
+/// Number and noun, such as `3 nodes`.
 pub(crate) fn count(value: i64, noun: &str) -> String {
     let plural = match noun {
         _ if value == 1 => noun.to_owned(),
@@ -40,7 +40,7 @@ pub(crate) fn count(value: i64, noun: &str) -> String {
     format!("{} {plural}", number(value))
 }
 
-/// `one` to `twelve` as words, larger numbers in digits.
+/// Numbers up to twelve as words, larger ones in digits.
 pub(crate) fn few(value: i64) -> String {
     const WORDS: [&str; 13] = [
         "none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
@@ -51,12 +51,12 @@ pub(crate) fn few(value: i64) -> String {
     word.map_or_else(|| number(value), |word| (*word).to_owned())
 }
 
-/// Returns `one` for 1, else `several`: for the ending of a noun, or `is`/`are`.
+/// Returns `one` for 1, otherwise `several`: for a noun's ending, or `is` and `are`.
 pub(crate) fn pick<'a>(value: i64, one: &'a str, several: &'a str) -> &'a str {
     if value == 1 { one } else { several }
 }
 
-/// `a, b and c`
+/// List such as `a, b and c`.
 pub(crate) fn list_of<T: Display>(parts: &[T]) -> String {
     let texts: Vec<String> = parts.iter().map(ToString::to_string).collect();
     match texts.split_last() {
@@ -81,7 +81,7 @@ pub(crate) fn sentence(text: &str) -> String {
     format!("{first}{}{end}", chars.as_str())
 }
 
-/// The name of a field for readers: `user_name` is `User name`, `token_url` is `Token URL`.
+/// Readable name of a field: `User name` for `user_name`, `Token URL` for `token_url`.
 pub(crate) fn field(name: &str) -> String {
     let words = name.split(['_', '.']).map(|word| match word {
         "url" | "id" | "ip" | "pem" => word.to_uppercase(),
@@ -96,7 +96,7 @@ pub(crate) fn field(name: &str) -> String {
     format!("{first}{}", chars.as_str())
 }
 
-/// `4 minutes`: the largest unit that fits.
+/// Duration in the largest unit that fits, such as `4 minutes`.
 pub(crate) fn duration(seconds: i64) -> String {
     let seconds = seconds.abs();
     match seconds {
@@ -107,7 +107,7 @@ pub(crate) fn duration(seconds: i64) -> String {
     }
 }
 
-/// `4 minutes ago`, or `in 2 days`.
+/// Relative time, such as `4 minutes ago` or `in 2 days`.
 pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     let seconds = now.as_second() - at.as_second();
     match seconds {
@@ -117,12 +117,12 @@ pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
     }
 }
 
-/// `14:12 UTC`, with the date before it on another day.
+/// Time such as `14:12 UTC`, with the date unless it is today.
 pub(crate) fn date_time(at: Timestamp, now: Timestamp) -> String {
     format!("{} UTC", minute(at, now))
 }
 
-/// `14:12`, with the date before it on another day.
+/// Time such as `14:12`, with the date unless it is today.
 pub(crate) fn minute(at: Timestamp, now: Timestamp) -> String {
     let (at, now) = (at.to_zoned(TimeZone::UTC), now.to_zoned(TimeZone::UTC));
     let format = if at.date() == now.date() {
@@ -133,7 +133,7 @@ pub(crate) fn minute(at: Timestamp, now: Timestamp) -> String {
     at.strftime(format).to_string()
 }
 
-/// The first characters of an identifier, to distinguish values of one name.
+/// First characters of an identifier, to tell values with equal names apart.
 pub(crate) fn short(id: impl Display) -> String {
     let text = id.to_string();
     let end = text.len().saturating_sub(6);

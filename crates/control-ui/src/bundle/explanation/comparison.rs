@@ -1,39 +1,39 @@
-//! Two decisions on one request, side by side.
+//! Comparison of two decisions on one request.
 
 use super::document::{Document, Outcome};
 use crate::view::phrase::{count, list_of, pick, sentence};
 use std::collections::BTreeMap;
 
-/// Settings shown among the steps of the request, if they change.
+/// Maximum number of changed settings shown among the steps.
 const MAX_STEPS: usize = 8;
 
-/// The heading of the page, and the sentence below.
+/// Heading of the page, and the sentence below it.
 pub(super) struct Compared {
     pub(super) heading: String,
     pub(super) rest: String,
 }
 
-/// One step of the request.
+/// A step of the request's way through the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Step {
     pub(super) label: String,
     pub(super) value: String,
-    /// The value in the other bundle, if it differs.
+    /// Value under the other bundle; `None` if equal.
     pub(super) other: Option<String>,
 }
 
-/// A setting that applies to the request, and differs.
+/// A changed setting that applies to the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Changed {
     pub(super) path: String,
-    /// Empty if the setting does not apply.
+    /// Value under the older bundle; empty if the setting does not apply.
     pub(super) before: String,
     pub(super) after: String,
     pub(super) source: String,
 }
 
 impl Compared {
-    /// The table of one decision.
+    /// Table of a single decision.
     pub(super) fn alone(document: &Document) -> Self {
         Self {
             heading: sentence(&format!("this request {}", clause(document))),
@@ -42,7 +42,7 @@ impl Compared {
     }
 }
 
-/// Compares the decision `now` with another bundle's.
+/// Compares the decision `now` with the one under another bundle.
 pub(super) fn compare(
     now: &Document,
     name: &str,
@@ -83,7 +83,7 @@ pub(super) fn compare(
     }
 }
 
-/// The fate of the request, a predicate to the request as subject.
+/// The outcome as a predicate, with the request as subject.
 fn clause(document: &Document) -> String {
     let by = document.route.as_ref();
     let by = by.map_or_else(String::new, |route| format!(" by route {}", route.name));
@@ -133,8 +133,8 @@ pub(super) fn changes(now: &Document, then: &Document) -> Vec<Changed> {
     all.filter(|one| one.before != one.after).collect()
 }
 
-/// The steps of the request in its order: listener, client, host, path, route, agents, answer; and settings that
-/// differ.
+/// Steps in the order of processing (listener, client, host, path, route, agents, response),
+/// followed by changed settings.
 pub(super) fn steps(now: &Document, then: Option<&Document>, changed: &[Changed]) -> Vec<Step> {
     let own = values(now);
     let others = then.map(values);
@@ -169,7 +169,7 @@ fn or_none(value: String) -> String {
     }
 }
 
-/// The steps of every decision, in one order.
+/// Names and values of the steps, always in the same order.
 fn values(document: &Document) -> [(&'static str, String); 7] {
     let request = &document.request;
     let agents: Vec<&str> = document

@@ -1,4 +1,4 @@
-//! The parts of the `proxyd explain --json` document that the page shows.
+//! The parts of `proxyd explain --json` that the page shows.
 
 use crate::request::failure::Failure;
 use crate::view::component::{Status, Tone};
@@ -6,7 +6,7 @@ use control_app::Error;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The decision on a request.
+/// Decision on a request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct Document {
     pub(super) request: ExplainedRequest,
@@ -18,7 +18,7 @@ pub(super) struct Document {
     pub(super) settings: Vec<Setting>,
 }
 
-/// The request, with the parts that are normalized before they are compared.
+/// The request, with its normalized parts.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct ExplainedRequest {
     pub(super) host: Host,
@@ -44,7 +44,7 @@ pub(super) struct Named {
     pub(super) source: String,
 }
 
-/// The route that takes the request.
+/// The matching route.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct Winner {
     pub(super) name: String,
@@ -60,7 +60,7 @@ struct Condition {
     value: String,
 }
 
-/// The answer to the request.
+/// Response to the request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(tag = "action", rename_all = "lowercase")]
 pub(super) enum Outcome {
@@ -86,7 +86,7 @@ pub(super) struct Candidate {
     pub(super) address: String,
 }
 
-/// The route that nearly takes the request.
+/// The route that came closest to a match.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(super) struct Nearest {
     pub(super) name: String,
@@ -113,7 +113,7 @@ enum LossReason {
     },
 }
 
-/// A condition that does not hold.
+/// A condition that is not met.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 struct Unmet {
     condition: String,
@@ -129,7 +129,7 @@ pub(super) struct Setting {
     pub(super) origin: String,
 }
 
-/// A route with the reason why it takes the request, or does not.
+/// A route with the reason why it matches or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reason {
     pub(super) route: String,
@@ -140,7 +140,7 @@ pub(super) struct Reason {
 }
 
 impl Document {
-    /// The JSON document of an answer of the interface.
+    /// Parses the JSON document of the application.
     pub(super) fn read(value: Value) -> Result<Self, Failure> {
         serde_json::from_value(value).map_err(|error| {
             tracing::error!(cause = %error, "explanation has another form than its page");
@@ -154,13 +154,13 @@ impl Document {
         !names.eq(other.agents.iter().map(|agent| &agent.name))
     }
 
-    /// Returns true if the request may go to other targets.
+    /// Returns true if the request may be sent to other targets.
     pub(super) fn targets_differ(&self, other: &Self) -> bool {
         self.outcome.candidates() != other.outcome.candidates()
     }
 
-    /// The routes: the matching one, further candidates, and the rest in the order of the
-    /// configuration.
+    /// All routes: first the matching one, then further candidates, then the rest in configuration
+    /// order.
     pub(super) fn reasons(&self) -> Vec<Reason> {
         let outranked = |one: &&Rejected| matches!(one.why, LossReason::Outranked { .. });
         let close = self.rejected.iter().filter(outranked);
@@ -224,7 +224,7 @@ impl Rejected {
 
 impl Unmet {
     fn words(&self) -> String {
-        // A condition on the path names its setting itself.
+        // A condition on the path contains the name of its setting.
         let condition = match self.condition.as_str() {
             "path" => self.wanted.clone(),
             condition => format!("{condition} {}", self.wanted),
@@ -234,7 +234,7 @@ impl Unmet {
 }
 
 impl Nearest {
-    /// The route, and its first condition that does not hold.
+    /// The route, and its first unmet condition.
     pub(super) fn words(&self) -> String {
         format!("{} {}", self.name, self.unmet.words())
     }

@@ -1,4 +1,4 @@
-//! A certificate and its key: added, replaced, deleted. The key is write-only.
+//! Commands on certificates: add, replace, delete. The private key is write-only.
 
 use super::detail;
 use crate::frame::confirmation::confirmation;
@@ -20,7 +20,7 @@ use control_wire::{CertificateId, ProjectId};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The largest form: a chain and a key, encoded.
+/// Maximum size of a form with chain and key, URL-encoded.
 pub(crate) const MAX_FORM_BYTES: usize = 256 * 1024;
 
 const KEY: &str = "private_key_pem";

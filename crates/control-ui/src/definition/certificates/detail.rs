@@ -1,4 +1,4 @@
-//! One certificate, and the form that replaces it.
+//! Page of a certificate, with the form to replace it.
 
 use super::{labels, status};
 use crate::definition::users;
@@ -39,7 +39,7 @@ struct CertificatePage {
     foot: Option<String>,
 }
 
-/// The certificate, and the form that replaces it.
+/// Shows a certificate.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -48,7 +48,7 @@ pub(crate) async fn show(
     respond(&ui, &caller, project, id, None).await
 }
 
-/// `refused`: the form that replaces the certificate, with its faults.
+/// Renders the page; `refused` is the form with its faults.
 pub(super) async fn respond(
     ui: &Ui,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! One managed certificate: its state, another attempt, its end.
+//! Page of a managed certificate: state, next attempt, deletion.
 
 use super::{error, page, status};
 use crate::frame::confirmation::confirmation;

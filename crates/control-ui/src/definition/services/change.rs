@@ -1,4 +1,4 @@
-//! One service, and the form that changes it.
+//! Page of a service, with the form to change it.
 
 use super::{Names, Row, read, row};
 use crate::definition::versioned;
@@ -28,7 +28,7 @@ struct ServicePage {
     row: Row,
     upstream: UpstreamId,
     certificate: Option<CertificateId>,
-    /// JSON of the settings that the form leaves as they are; empty if there are none.
+    /// JSON of settings that the form does not change; empty if there are none.
     further: String,
     made: RelativeTime,
     version: i64,
@@ -40,7 +40,7 @@ struct ServicePage {
     foot: Option<String>,
 }
 
-/// The service, and the form that changes it.
+/// Shows a service.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -76,7 +76,7 @@ pub(crate) async fn send(
     Ok(response)
 }
 
-/// `refused`: the form with its faults; the facts above it are the active ones.
+/// Renders the page; `refused` is the form with its faults. The facts above it are the stored ones.
 async fn respond(
     ui: &Ui,
     caller: &Caller,

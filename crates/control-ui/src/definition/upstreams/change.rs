@@ -1,4 +1,4 @@
-//! One upstream, and the form that changes it.
+//! Page of an upstream, with the form to change it.
 
 use super::{Row, balancing_choices, in_form, read, row};
 use crate::definition::versioned;
@@ -27,9 +27,9 @@ struct UpstreamPage {
     project: ProjectId,
     heading: String,
     row: Row,
-    /// The name that targets prove by TLS; empty for the host of each.
+    /// Server name for TLS; empty for the host of each target.
     server_name: String,
-    /// JSON of the settings that the form leaves as they are; empty if there are none.
+    /// JSON of settings that the form does not change; empty if there are none.
     further: String,
     made: RelativeTime,
     version: i64,
@@ -39,7 +39,7 @@ struct UpstreamPage {
     foot: Option<String>,
 }
 
-/// The upstream, and the form that changes it.
+/// Shows an upstream.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -75,7 +75,7 @@ pub(crate) async fn send(
     Ok(response)
 }
 
-/// `refused`: the form with its faults; the facts above it are the active ones.
+/// Renders the page; `refused` is the form with its faults. The facts above it are the stored ones.
 async fn respond(
     ui: &Ui,
     caller: &Caller,

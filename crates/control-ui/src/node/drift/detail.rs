@@ -1,4 +1,4 @@
-//! One drift: the settings that differ, as ordered and as found.
+//! Page of a drift: the settings that differ from the order.
 
 use super::{Row, row};
 use crate::bundle::difference::{SettingRow, setting_rows};
@@ -18,7 +18,7 @@ use control_wire::{BundleId, DriftId, ProjectId};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Settings that the page shows.
+/// Maximum number of settings shown.
 const MAX_SETTINGS: usize = 100;
 
 #[derive(Template)]
@@ -30,18 +30,18 @@ struct DriftPage {
     heading: String,
     row: Row,
     resolved: Option<RelativeTime>,
-    /// The difference of the two bundles, as a sentence.
+    /// Sentence on the difference between the two bundles.
     difference: String,
     settings: Vec<SettingRow>,
-    /// The page with all differences of the two bundles.
+    /// Link to the complete comparison.
     comparison: String,
-    /// The number of settings that are not shown; empty if there is none.
+    /// Number of settings that are not shown, as text; empty if all are.
     more: String,
     may_write: bool,
     foot: Option<String>,
 }
 
-/// The drift, and the choice of what the node should run.
+/// Shows a drift, with a choice of the bundle that the node should run.
 pub(crate) async fn show(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -60,7 +60,7 @@ pub(crate) async fn show(
             let compared = app.compare_bundles(call, project, active, drift.desired);
             match compared.await {
                 Ok(compared) => Some(compared),
-                // A bundle without an archive, or one that this release's checks refuse.
+                // A bundle without an archive, or one that the checks of this release refuse.
                 Err(Error::Refused(_)) => None,
                 Err(error) => return Err(error.into()),
             }
@@ -99,7 +99,7 @@ pub(crate) async fn show(
     }))
 }
 
-/// All settings that differ.
+/// Number of changed settings, including those that are not listed.
 fn total(compared: &Comparison) -> usize {
     compared.settings.len() + compared.omitted
 }
@@ -122,7 +122,8 @@ fn heading(row: &Row) -> String {
     }
 }
 
-/// `all`: the settings that differ; `None` if the bundles were not compared.
+/// Sentence on the difference; `all` is the number of changed settings, `None` without a
+/// comparison.
 fn difference(row: &Row, all: Option<usize>) -> String {
     match (&row.found, all) {
         (None, _) => "It runs no bundle, so there is nothing to compare.".to_owned(),

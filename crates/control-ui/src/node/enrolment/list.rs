@@ -1,4 +1,4 @@
-//! The enrolment tokens of a project.
+//! List of a project's enrolment tokens.
 
 use crate::frame::form::Faults;
 use crate::frame::{Frame, NavEntry, foot, show};
@@ -18,7 +18,7 @@ use control_domain::{Access, EnrolmentTokenState};
 use control_wire::{EnrolmentTokenId, ProjectId};
 use std::sync::Arc;
 
-/// Tokens that the page shows.
+/// Maximum number of tokens shown.
 const SHOWN: usize = 200;
 
 #[derive(Template)]
@@ -44,7 +44,7 @@ struct Row {
     is_active: bool,
 }
 
-/// The tokens: those that admit nodes first.
+/// Shows the tokens, active ones first.
 pub(crate) async fn list(
     State(ui): State<Arc<Ui>>,
     caller: Caller,
@@ -107,7 +107,7 @@ fn status(state: EnrolmentTokenState) -> Status {
     Status::new(tone, icon, word)
 }
 
-/// `left` has the remaining uses of each active token.
+/// Heading; `left` has the remaining uses of each active token.
 fn heading(left: &[i64]) -> String {
     let tokens = i64::try_from(left.len()).unwrap_or(i64::MAX);
     if tokens == 0 {

@@ -1,4 +1,4 @@
-//! A new enrolment token; its secret is shown once.
+//! Creation of an enrolment token; its secret is shown once.
 
 use crate::frame::form::{self, Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
@@ -18,7 +18,7 @@ use control_wire::ProjectId;
 use jiff::SignedDuration;
 use std::sync::Arc;
 
-/// Lifetimes of a token, in hours, with their texts.
+/// Offered lifetimes in hours, with their labels.
 const LIFETIMES: &[(i64, &str)] = &[
     (1, "An hour"),
     (24, "A day"),

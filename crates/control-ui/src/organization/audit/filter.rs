@@ -1,4 +1,4 @@
-//! The filter of the audit log in its address, and the links that change a part of it.
+//! Filter of the audit log: its query parameters, and links that change one of them.
 
 use crate::request::fields::Fields;
 use control_app::AuditFilter;
@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 use uuid::Uuid;
 
-/// Kinds of entries that have a link of their own: the beginning of their actions, and its words.
+/// Kinds of entries with a link: prefix of the action, and label.
 const KINDS: [(&str, &str); 10] = [
     ("", "All kinds"),
     ("rollout.", "Rollouts"),
@@ -21,13 +21,13 @@ const KINDS: [(&str, &str); 10] = [
     ("sso.", "Single sign-on"),
     ("signing_key.", "Signing keys"),
 ];
-/// Days before today from which on entries are listed, with their words.
+/// Periods with a link: days before today, and label.
 const PERIODS: [(i64, &str); 3] = [(1, "Since yesterday"), (7, "7 days"), (30, "30 days")];
 
-/// Entries that are listed; absent fields admit all. Days are those of UTC.
+/// Filter of entries; absent fields admit all. Days are in UTC.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Filter {
-    /// An action, or its beginning with a dot.
+    /// An action, or a prefix that ends in a dot.
     pub(super) action: Option<String>,
     pub(super) actor: Option<Uuid>,
     pub(super) subject: Option<Uuid>,
@@ -35,7 +35,7 @@ pub(super) struct Filter {
     pub(super) until: Option<Date>,
 }
 
-/// A choice of one part of the filter, which keeps the other parts.
+/// A link that changes one part of the filter and keeps the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) href: String,
@@ -44,7 +44,7 @@ pub(super) struct Choice {
 }
 
 impl Filter {
-    /// The filter of an address; parts that cannot be read are left out.
+    /// Parses the filter from a query; ignores invalid parts.
     pub(super) fn from_query(query: &Fields) -> Self {
         Self {
             action: query.given("action").map(str::to_owned),
@@ -55,7 +55,7 @@ impl Filter {
         }
     }
 
-    /// The filter as the store takes it.
+    /// The filter in the store's form.
     pub(super) fn stored(&self) -> AuditFilter {
         let start = |day: Date| Some(day.to_zoned(TimeZone::UTC).ok()?.timestamp());
         AuditFilter {
@@ -68,12 +68,12 @@ impl Filter {
         }
     }
 
-    /// `?action=…`; `?` without a part.
+    /// Query of the filter, such as `?action=…`; `?` without a part.
     pub(super) fn link(&self) -> String {
         self.link_before(None)
     }
 
-    /// The link to the page of entries before this one.
+    /// Link to the entries before this one.
     pub(super) fn link_before(&self, entry: Option<i64>) -> String {
         let mut query = Serializer::for_suffix("?".to_owned(), 1);
         let text = |value: Option<String>| value.filter(|value| !value.is_empty());
@@ -92,7 +92,7 @@ impl Filter {
         query.finish()
     }
 
-    /// `?since=2026-11-20T00:00:00Z&…` for the export of the interface; empty without a part.
+    /// Query for the API's export, such as `?since=2026-11-20T00:00:00Z&…`; empty without a part.
     pub(super) fn export(&self) -> String {
         let stored = self.stored();
         let mut query = Serializer::for_suffix("?".to_owned(), 1);
@@ -149,7 +149,7 @@ impl Filter {
         choices
     }
 
-    /// The actor and the subject, if the entries are limited to one; each link lifts the limit.
+    /// Links that remove the restriction to an actor or a subject.
     pub(super) fn limits(&self, actor: &str, subject: &str) -> Vec<Choice> {
         let by = Self {
             actor: None,

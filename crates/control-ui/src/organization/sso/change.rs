@@ -1,4 +1,4 @@
-//! Forms of a connection: OpenID Connect and SAML.
+//! Forms for a connection by OpenID Connect or SAML.
 
 use super::redirect_uri;
 use crate::frame::form::{Faults, Form};
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The largest form of SAML: eight certificates and 500 groups, encoded.
+/// Maximum size of a SAML form: eight certificates and 500 groups, URL-encoded.
 pub(crate) const MAX_FORM_BYTES: usize = 512 * 1024;
 
 const GROUPS: &str = "group_mapping";
@@ -33,11 +33,11 @@ struct ChangePage {
     heading: &'static str,
     form: Form,
     is_oidc: bool,
-    /// For the client at the provider.
+    /// Callback URL to register at the provider.
     redirect_uri: String,
-    /// URL of the installation; without it, OpenID Connect is refused.
+    /// Public URL of the installation; OpenID Connect is refused without one.
     public_url: Option<String>,
-    /// True if this one replaces an existing connection.
+    /// Whether the form replaces an existing connection.
     is_connected: bool,
     keeps_secret: bool,
 }
@@ -229,7 +229,7 @@ fn saml(fields: &Fields) -> Result<SamlSettings, Faults> {
     })
 }
 
-/// Lines such as `edge-operators = operator`. Names of groups may contain `=`, roles do not.
+/// Parses lines such as `edge-operators = operator`. Names of groups may contain `=`, roles do not.
 fn mapping(fields: &Fields) -> Result<GroupMapping, Faults> {
     let mut groups = BTreeMap::new();
     let lines = fields.get(GROUPS).lines().map(str::trim);
