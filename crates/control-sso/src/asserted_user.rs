@@ -1,4 +1,4 @@
-//! A user as an identity provider asserts it, in one form for both protocols.
+//! A user as asserted by an identity provider, in one type for both protocols.
 
 use crate::group_claims::GROUPS;
 use crate::oidc::IdToken;
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Entra ID sends this attribute instead of groups if there are more than 150.
+/// Attribute that Entra ID sends instead of groups if there are more than 150.
 const GROUPS_LINK: &str = "http://schemas.microsoft.com/claims/groups.link";
 const EMAIL: &[&str] = &[
     "email",
@@ -25,26 +25,29 @@ const NAME: &[&str] = &[
     "urn:oid:2.5.4.3",
     "http://schemas.xmlsoap.org/ws/2005/05/identity/claims/name",
 ];
-/// RFC 5321, section 4.5.3.1.3: a path of 256 bytes with its brackets.
+/// Maximum length of an address: RFC 5321, section 4.5.3.1.3 limits a path with its brackets to 256
+/// bytes.
 const MAX_EMAIL_BYTES: usize = 254;
 const EMAIL_FORMAT: &str = "urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress";
 
-/// A user as an identity provider asserts it. `issuer` and `subject` identify the user; the rest may change.
+/// A user as asserted by an identity provider. `issuer` and `subject` identify the user; the rest
+/// may change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AssertedUser {
     /// Issuer (OIDC) or entity ID (SAML) of the provider.
     pub issuer: String,
-    /// The user's permanent name at the identity provider.
+    /// Permanent identifier of the user at the provider.
     pub subject: String,
-    /// The address, unless the provider marks it as unverified; at most 254 bytes without control characters.
+    /// E-mail address, unless the provider marks it as unverified; at most 254 bytes without
+    /// control characters.
     pub email: Option<String>,
-    /// The name to show.
+    /// Display name.
     pub name: Option<String>,
-    /// The groups of the user.
+    /// The user's groups.
     pub groups: Groups,
-    /// End of the session at the identity provider, if it names one.
+    /// End of the session at the provider; `None` if the provider does not say.
     pub session_ends_at: Option<Timestamp>,
-    /// Time at which the user proved its identity to the provider, if it names one.
+    /// Time when the user authenticated at the provider; `None` if the provider does not say.
     #[serde(default)]
     pub authenticated_at: Option<Timestamp>,
 }
@@ -52,11 +55,11 @@ pub struct AssertedUser {
 /// The groups that an identity provider asserts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Groups {
-    /// No attribute or claim of a known name.
+    /// There is no attribute or claim with a known name for groups.
     Absent,
-    /// Names, or GUIDs with Entra ID, in the provider's order.
+    /// Names of groups (GUIDs with Entra ID), in the provider's order.
     Listed(Vec<String>),
-    /// Too many to send: the provider sent a link, which is not followed.
+    /// The provider sent a link instead of too many groups. The link is not followed.
     Link,
 }
 
@@ -100,7 +103,8 @@ impl From<Claims> for AssertedUser {
     }
 }
 
-/// Refused sign-ins are stored with the address: a database keeps no NUL, and a list no long text.
+/// Checks an address before it is stored, also with refused sign-ins: no control characters, since
+/// databases refuse NUL, and limited in length.
 fn is_address(text: &str) -> bool {
     text.len() <= MAX_EMAIL_BYTES && !text.chars().any(char::is_control)
 }
@@ -110,7 +114,8 @@ fn text(claims: &Map<String, Value>, name: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Entra ID names another source of the claim if there are more than 200 groups (OpenID Connect Core, 5.6.2).
+/// Groups from claims. Entra ID refers to another source of the claim if there are more than 200
+/// groups (OpenID Connect Core, section 5.6.2).
 fn groups_of_claims(claims: &Map<String, Value>) -> Groups {
     let mut listed = None;
     for name in GROUPS {

@@ -1,7 +1,7 @@
-//! Names under which identity providers send groups.
+//! Names of attributes and claims with groups.
 
-/// Names of the attribute or claim that holds groups: OpenID providers, Okta and Keycloak; Active Directory; ADFS;
-/// Entra ID.
+/// Names of the attribute or claim with groups: of OpenID providers, Okta and Keycloak; Active
+/// Directory; AD FS; Entra ID.
 pub(crate) const GROUPS: &[&str] = &[
     "groups",
     "roles",

@@ -1,6 +1,7 @@
-//! Sign-in through identity providers: SAML 2.0 and OpenID Connect, given bytes and a time.
+//! Sign-in through identity providers by SAML 2.0 and OpenID Connect.
 //!
-//! No function here opens a connection or reads a clock: the caller fetches, keeps state, and passes both in.
+//! The functions open no connections and read no clock: the caller fetches documents, keeps state,
+//! and passes bytes and times.
 
 mod asserted_user;
 mod group_claims;

@@ -1,6 +1,6 @@
-//! OpenID Connect: the authorization code flow with PKCE, the relying party's side.
+//! OpenID Connect: the relying party's side of the authorization code flow with PKCE.
 //!
-//! The caller sends the requests; these functions write them and judge the answers.
+//! The caller sends the requests; these functions build them and validate the responses.
 
 mod authorization;
 mod callback;

@@ -1,8 +1,8 @@
 //! SAML 2.0 Web Browser SSO: the service provider's side.
 //!
-//! One profile: HTTP-Redirect for the request, HTTP-POST for the response, a signed response or
-//! assertion, exclusive canonicalization, RSA or ECDSA with SHA-2. Claims are read only from the
-//! canonical bytes that were digested and compared, parsed again.
+//! Supported profile: HTTP-Redirect for the request, HTTP-POST for the response; response or
+//! assertion signed; exclusive canonicalization; RSA or ECDSA with SHA-2. Claims are read only from
+//! the canonical bytes that the verified digest covers, parsed again.
 
 mod canonical;
 mod claims;
@@ -27,12 +27,12 @@ use jiff::Timestamp;
 
 /// Verifies a response and returns its claims.
 ///
-/// The caller then inserts [`Claims::replay_key`] into a set shared by replicas, until
-/// [`Claims::not_on_or_after`]; an existing key is a replay.
+/// The caller must then insert [`Claims::replay_key`] into a set shared by all replicas, until
+/// [`Claims::not_on_or_after`]. If the key is already present, the response is a replay.
 ///
 /// # Errors
 ///
-/// The first rule that the response breaks.
+/// The first violated rule.
 pub fn accept(
     xml: &[u8],
     keys: &[IdpKey],

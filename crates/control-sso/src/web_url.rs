@@ -1,18 +1,19 @@
-//! Absolute web addresses of identity providers.
+//! Absolute web URLs, such as endpoints of identity providers.
 
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// The longest address in bytes: browsers and proxies refuse longer request targets.
+/// Maximum length in bytes: browsers and proxies refuse longer request targets.
 const MAX_BYTES: usize = 2_000;
 
-/// An absolute `https` or `http` URL with a host, and without credentials, a fragment, white space or control
-/// characters: parsers of URLs drop line breaks silently, and the text is stored and shown as it was given.
+/// An absolute `https` or `http` URL with a host, without credentials, fragment, white space or
+/// control characters. URL parsers drop line breaks silently, but the text is stored and shown as
+/// entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebUrl(Url);
 
 impl WebUrl {
-    /// Parses `text`; `None` for every other kind of URL.
+    /// Parses a URL; `None` for every other kind of URL.
     pub fn parse(text: &str) -> Option<Self> {
         let is_plain = |letter: char| !letter.is_whitespace() && !letter.is_control();
         if MAX_BYTES < text.len() || !text.chars().all(is_plain) {
@@ -25,12 +26,12 @@ impl WebUrl {
         (is_web && is_bare).then_some(Self(url))
     }
 
-    /// Returns true if the connection is encrypted.
+    /// Returns true for `https`.
     pub fn is_https(&self) -> bool {
         self.0.scheme() == "https"
     }
 
-    /// The address, if the host is one instead of a name.
+    /// The host, if it is an IP address.
     pub fn ip(&self) -> Option<IpAddr> {
         match self.0.host()? {
             Host::Ipv4(address) => Some(address.into()),
@@ -39,12 +40,12 @@ impl WebUrl {
         }
     }
 
-    /// The URL in its normal form.
+    /// The normalized URL.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// The URL of `path` below this one, with these parameters.
+    /// URL of `path` below this one, with the parameters as its query.
     pub fn below(&self, path: &str, parameters: &[(&str, &str)]) -> Option<Self> {
         let mut url = self.0.clone();
         url.path_segments_mut()
@@ -55,7 +56,7 @@ impl WebUrl {
         Some(Self(url))
     }
 
-    /// The URL with `query` appended to its own parameters.
+    /// The URL with `query` appended to its own query.
     pub(crate) fn with_query(&self, query: &str) -> String {
         let mut url = self.0.clone();
         let joined = match url.query() {

@@ -1,11 +1,12 @@
-//! The authorization request that a browser carries to the provider.
+//! The authorization request, which the browser takes to the provider.
 
 use crate::web_url::WebUrl;
 use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Deserialize, Serialize};
 
-/// One sign-in that a browser began. The server keeps it, finds it by the hash of `state`, and uses it once.
+/// Secrets of a sign-in in progress. The server stores it under the hash of `state`, and uses it
+/// once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// Binds the callback to this attempt.
@@ -17,7 +18,7 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// A new attempt from three times 32 random bytes.
+    /// Creates an attempt from three times 32 random bytes.
     pub fn new(random: [[u8; 32]; 3]) -> Self {
         let [state, nonce, verifier] = random.map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
         Self {
@@ -27,7 +28,7 @@ impl Attempt {
         }
     }
 
-    /// The PKCE code challenge with `S256`.
+    /// PKCE code challenge, by the method `S256`.
     pub fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, self.verifier.as_bytes()))
     }
@@ -40,19 +41,19 @@ pub struct AuthorizationRequest<'a> {
     pub endpoint: &'a WebUrl,
     /// Client identifier at the provider.
     pub client_id: &'a str,
-    /// The callback of this service.
+    /// Callback URL of this service.
     pub redirect_uri: &'a str,
-    /// Scopes; `openid` is added if it is missing.
+    /// Requested scopes; `openid` is added if it is missing.
     pub scopes: &'a [String],
-    /// Secrets of the attempt, which the callback must match.
+    /// The attempt's secrets, which the callback and the ID token must match.
     pub attempt: &'a Attempt,
-    /// True if the provider has to authenticate the user again, whatever session it has (OpenID Connect Core, section
-    /// 3.1.2.1).
+    /// Whether the provider must authenticate the user again despite an existing session (OpenID
+    /// Connect Core, section 3.1.2.1).
     pub forces_login: bool,
 }
 
 impl AuthorizationRequest<'_> {
-    /// The URL that the browser is sent to.
+    /// URL to redirect the browser to.
     pub fn url(&self) -> String {
         let is_named = self.scopes.iter().any(|own| own == "openid");
         let first = (!is_named).then_some("openid");
@@ -71,7 +72,7 @@ impl AuthorizationRequest<'_> {
             .append_pair("code_challenge", &self.attempt.challenge())
             .append_pair("code_challenge_method", "S256");
         if self.forces_login {
-            // With `max_age` the token has to name the time of authentication.
+            // With `max_age`, the provider must include `auth_time` in the token.
             query
                 .append_pair("prompt", "login")
                 .append_pair("max_age", "0");

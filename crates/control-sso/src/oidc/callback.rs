@@ -1,9 +1,10 @@
-//! The callback: the parameters in the browser's request.
+//! Parameters of the callback that the browser requests.
 
 use super::error::OidcError;
 use aws_lc_rs::constant_time;
 
-/// Error codes of RFC 6749 (4.1.2.1 and 5.2) and OpenID Connect Core (3.1.2.6): nothing else is shown.
+/// Error codes of RFC 6749 (sections 4.1.2.1 and 5.2) and OpenID Connect Core (section 3.1.2.6).
+/// Only these are shown.
 const REFUSALS: &[&str] = &[
     "access_denied",
     "account_selection_required",
@@ -25,22 +26,22 @@ const REFUSALS: &[&str] = &[
     "unsupported_response_type",
 ];
 
-/// The parameters of the callback, each at most once.
+/// Parameters of the callback; each at most once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Callback {
-    /// `state`
+    /// The parameter `state`.
     pub state: Option<String>,
     code: Option<String>,
     iss: Option<String>,
     error: Option<String>,
 }
 
-/// The authorization code of a callback that was checked.
+/// Authorization code of a verified callback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallbackCode(pub(super) String);
 
 impl Callback {
-    /// Reads a query. Other parameters are ignored (RFC 6749, section 4.1.2).
+    /// Parses the query of a callback; unknown parameters are ignored (RFC 6749, section 4.1.2).
     ///
     /// # Errors
     ///
@@ -62,7 +63,8 @@ impl Callback {
         Ok(callback)
     }
 
-    /// The code, if the callback is of `state` and `issuer`. `requires_iss`: the provider announces RFC 9207.
+    /// Returns the code if the callback matches `state` and `issuer`. `requires_iss` is set if the
+    /// provider announces RFC 9207.
     ///
     /// # Errors
     ///
@@ -89,7 +91,7 @@ impl Callback {
     }
 }
 
-/// The provider's refusal; a code that no standard has is not repeated.
+/// Error for the provider's refusal. Codes outside of the standards are not repeated.
 pub(super) fn refusal(code: &str) -> OidcError {
     let known = REFUSALS.iter().find(|own| **own == code);
     OidcError::Refused(known.copied().unwrap_or("an unknown error code"))

@@ -1,25 +1,25 @@
-//! Discovery: the provider's published metadata (OpenID Connect Discovery 1.0).
+//! Discovery of the provider's metadata (OpenID Connect Discovery 1.0).
 
 use super::error::OidcError;
 use crate::web_url::WebUrl;
 use serde::Deserialize;
 
-/// The part of the discovery document that sign-in needs.
+/// The members of the discovery document that sign-in needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovery {
-    /// `authorization_endpoint`, to which browsers are sent.
+    /// `authorization_endpoint`: URL to redirect browsers to.
     pub authorization_endpoint: WebUrl,
-    /// `token_endpoint`, where codes are exchanged.
+    /// `token_endpoint`: exchanges codes for tokens.
     pub token_endpoint: WebUrl,
-    /// The user-info endpoint, if there is one.
+    /// `userinfo_endpoint`, if there is one.
     pub userinfo_endpoint: Option<WebUrl>,
-    /// `jwks_uri`, the keys of ID tokens.
+    /// `jwks_uri`: keys that verify ID tokens.
     pub jwks_uri: WebUrl,
-    /// The endpoint of RP-initiated logout, if there is one.
+    /// `end_session_endpoint` for RP-initiated logout, if there is one.
     pub end_session_endpoint: Option<WebUrl>,
-    /// True if callbacks always have `iss` (RFC 9207).
+    /// Whether callbacks always have `iss` (RFC 9207).
     pub sends_iss: bool,
-    /// True if the token endpoint takes the client's secret in the form only.
+    /// Whether the token endpoint accepts the client secret only in the form.
     pub wants_secret_in_form: bool,
 }
 
@@ -37,18 +37,18 @@ struct Document {
     token_endpoint_auth_methods_supported: Vec<String>,
 }
 
-/// The URL of the discovery document of `issuer`.
+/// URL of the discovery document of `issuer`.
 pub fn discovery_url(issuer: &str) -> String {
     let issuer = issuer.trim_end_matches('/');
     format!("{issuer}/.well-known/openid-configuration")
 }
 
 impl Discovery {
-    /// Parses the document of `issuer`; its `issuer` must be the same text.
+    /// Parses the discovery document; its `issuer` must have exactly the same text.
     ///
     /// # Errors
     ///
-    /// [`OidcError`] for another issuer, or a missing or unusable endpoint.
+    /// [`OidcError`] for another issuer, or for a missing or invalid endpoint.
     pub fn parse(json: &[u8], issuer: &str) -> Result<Self, OidcError> {
         let document: Document = serde_json::from_slice(json)
             .map_err(|_| OidcError::Malformed("the discovery document"))?;

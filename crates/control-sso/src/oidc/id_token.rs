@@ -8,40 +8,41 @@ use jiff::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde_json::{Map, Value};
 
-/// Largest difference of the two clocks, in seconds.
+/// Maximum tolerated difference between the clocks of provider and this service, in seconds.
 const MAX_SKEW_SECS: i64 = 60;
-/// Longest time since a token was issued, in seconds: one that answers this sign-in is younger.
+/// Maximum age of a token, in seconds: a token for this sign-in is younger.
 const MAX_AGE_SECS: i64 = 24 * 60 * 60;
 const MAX_TOKEN_BYTES: usize = 64 * 1024;
-/// OpenID Connect Core, section 2: a `sub` has at most 255 ASCII characters.
+/// Maximum length of `sub`: 255 ASCII characters (OpenID Connect Core, section 2).
 const MAX_SUBJECT_BYTES: usize = 255;
 
-/// The values that a token must have.
+/// Expected values of a token's claims.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpectedToken<'a> {
-    /// `iss`
+    /// Expected `iss`.
     pub issuer: &'a str,
-    /// `aud`
+    /// Expected `aud`.
     pub client_id: &'a str,
-    /// `nonce`
+    /// Expected `nonce`.
     pub nonce: &'a str,
-    /// The access token of the same response, to compare with `at_hash`.
+    /// Access token of the same response, which `at_hash` must match.
     pub access_token: &'a str,
 }
 
 /// A verified ID token.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IdToken {
-    /// `iss`, equal to the issuer of the connection.
+    /// Issuer, equal to the connection's.
     pub issuer: String,
-    /// The user at the provider, 1 to 255 bytes.
+    /// Identifier of the user at the provider, 1 to 255 bytes.
     pub subject: String,
     /// All claims.
     pub claims: Map<String, Value>,
 }
 
 impl IdToken {
-    /// `auth_time`, when the user proved its identity to the provider; Entra ID's optional claim may be a text.
+    /// Time when the user authenticated at the provider (`auth_time`). Entra ID's optional claim
+    /// may be a string.
     pub fn authenticated_at(&self) -> Option<Timestamp> {
         let number = seconds(&self.claims, "auth_time").ok().flatten();
         let second = number.or_else(|| text(&self.claims, "auth_time")?.parse().ok())?;
@@ -53,7 +54,7 @@ impl IdToken {
 ///
 /// # Errors
 ///
-/// The first rule that the token breaks. [`OidcError::UnknownKey`] may be cured by fetching the key set again.
+/// The first violated rule. After [`OidcError::UnknownKey`], fetching the key set again may help.
 pub fn verify_id_token(
     token: &str,
     keys: &KeySet,
@@ -67,11 +68,12 @@ pub fn verify_id_token(
         return Err(OidcError::Token);
     }
     let header = decode_header(token).map_err(|_| OidcError::Token)?;
-    // jsonwebtoken 11 reads `crit` and does not act on it.
+    // jsonwebtoken 11 parses `crit`, but does not enforce it.
     if header.crit.is_some() {
         return Err(OidcError::Critical);
     }
-    // Access tokens and logout tokens of the same provider name their type (RFC 9068, RFC 8725 section 3.11).
+    // Access and logout tokens of the same provider have types of their own (RFC 9068; RFC 8725,
+    // section 3.11).
     let kind = header.typ.as_deref().unwrap_or("JWT");
     if !kind.eq_ignore_ascii_case("JWT") {
         return Err(OidcError::Claim("typ"));
@@ -79,7 +81,7 @@ pub fn verify_id_token(
     let key = keys.find(&header)?;
     let key = DecodingKey::from_jwk(key).map_err(|_| OidcError::UnknownKey)?;
     let mut validation = Validation::new(header.alg);
-    // Times and audience are compared below, with the given time.
+    // Times and audience are checked below, by the given time.
     validation.validate_exp = false;
     validation.validate_aud = false;
     validation.required_spec_claims.clear();
@@ -120,7 +122,7 @@ fn check_parties(
     }
     let azp = claims.get("azp");
     let is_ours = azp.is_some_and(|azp| azp == expected.client_id);
-    // Several audiences require `azp`, and if present it must name this client.
+    // Several audiences require `azp`, and `azp` must always name this client.
     if !is_ours && (azp.is_some() || audiences.len() != 1) {
         return Err(OidcError::Claim("azp"));
     }
@@ -129,7 +131,8 @@ fn check_parties(
         .map_err(|_| OidcError::Claim("nonce"))
 }
 
-/// `exp` and `iat` must be there. A number with a fraction is a time too (RFC 7519, section 2).
+/// Checks times; `exp` and `iat` are required. Fractions of seconds are permitted (RFC 7519,
+/// section 2).
 fn check_times(claims: &Map<String, Value>, now: i64) -> Result<(), OidcError> {
     let exp = seconds(claims, "exp")?.ok_or(OidcError::Claim("exp"))?;
     let iat = seconds(claims, "iat")?.ok_or(OidcError::Claim("iat"))?;
@@ -158,7 +161,8 @@ fn seconds(claims: &Map<String, Value>, name: &'static str) -> Result<Option<i64
     seconds.map(Some).ok_or(OidcError::Claim(name))
 }
 
-/// Section 3.1.3.6: the left half of the hash that the token's algorithm uses.
+/// Compares `at_hash` with the left half of the access token's hash, by the token's algorithm
+/// (section 3.1.3.6).
 fn check_access_token(
     claims: &Map<String, Value>,
     algorithm: Algorithm,

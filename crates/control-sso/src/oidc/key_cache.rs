@@ -1,27 +1,30 @@
-//! The times at which a provider's keys are fetched.
+//! Cache of a provider's keys, and the times to fetch them again.
 
 use super::key_set::KeySet;
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// Shortest and longest time for which keys are kept, and the usual one if the answer names none.
+/// Minimum lifetime of cached keys.
 const FLOOR: SignedDuration = SignedDuration::from_mins(5);
+/// Maximum lifetime of cached keys.
 const CEILING: SignedDuration = SignedDuration::from_hours(24);
+/// Lifetime of cached keys if the response has no `max-age`.
 const USUAL: SignedDuration = SignedDuration::from_hours(1);
-/// Shortest time between two fetches because of an unknown key: a forged token may name any.
+/// Minimum time between two fetches caused by an unknown key, because a forged token may name any
+/// key.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 
-/// Keys with the time of their fetch.
+/// Keys with the time when they were fetched.
 #[derive(Clone, Debug)]
 pub struct KeyCache {
-    /// Keys of ID tokens, as of the last fetch.
+    /// Keys of the last fetch.
     pub keys: Arc<KeySet>,
     fetched_at: Timestamp,
     fresh_until: Timestamp,
 }
 
 impl KeyCache {
-    /// Keys that were fetched at `now`. `max_age_secs`: of the answer's `Cache-Control`.
+    /// Keys fetched at `now`; `max_age_secs` is from the response's `Cache-Control`.
     pub fn new(keys: KeySet, max_age_secs: Option<u32>, now: Timestamp) -> Self {
         let age = max_age_secs.map_or(USUAL, |secs| SignedDuration::from_secs(secs.into()));
         Self {
@@ -31,12 +34,12 @@ impl KeyCache {
         }
     }
 
-    /// Returns true if the keys need no fetch. A clock that was set back fetches too.
+    /// Returns true if the keys can be used. After a clock was set back they are fetched again.
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         self.fetched_at <= now && now < self.fresh_until
     }
 
-    /// Returns true if an unknown key is a reason to fetch before the keys are stale.
+    /// Returns true if an unknown key may cause a fetch now, before the keys are stale.
     pub fn may_fetch_again(&self, now: Timestamp) -> bool {
         RETRY_INTERVAL <= now.duration_since(self.fetched_at).abs()
     }

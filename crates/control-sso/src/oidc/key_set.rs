@@ -1,4 +1,4 @@
-//! The provider's key set, and the choice of a key for a token.
+//! A provider's key set, and the selection of the key for a token.
 
 use super::error::OidcError;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -10,7 +10,7 @@ use serde_json::Value;
 const MAX_KEYS: usize = 100;
 const MIN_RSA_BYTES: usize = 256;
 
-/// The public keys of a provider that can verify signatures. Keys of other kinds are left out.
+/// Public keys of a provider that can verify signatures; other keys are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeySet(Vec<Jwk>);
 
@@ -20,7 +20,7 @@ struct Document {
 }
 
 impl KeySet {
-    /// Parses a key set of at most 100 keys (RFC 7517); a key that cannot be read is left out.
+    /// Parses a key set of at most 100 keys (RFC 7517); skips keys that cannot be parsed.
     ///
     /// # Errors
     ///
@@ -36,7 +36,7 @@ impl KeySet {
         Ok(Self(keys.filter(verifies).collect()))
     }
 
-    /// The key that a token with this header is signed with. Without `kid`, exactly one key may fit.
+    /// The key that signed a token with this header. Without `kid`, exactly one key must match.
     pub(super) fn find(&self, header: &Header) -> Result<&Jwk, OidcError> {
         let mut fitting = self.0.iter().filter(|key| {
             let is_named = header.kid.is_none() || header.kid == key.common.key_id;
@@ -67,7 +67,7 @@ fn verifies(key: &Jwk) -> bool {
     signs && verifies && is_strong
 }
 
-/// The permitted algorithms follow from the key's type and its optional `alg`; symmetric keys have
+/// Returns true if the key's type and optional `alg` permit the algorithm. Symmetric keys permit
 /// none.
 fn allows(key: &Jwk, algorithm: Algorithm) -> bool {
     use Algorithm as A;

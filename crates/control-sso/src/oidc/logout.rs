@@ -2,8 +2,8 @@
 
 use crate::web_url::WebUrl;
 
-/// The URL that ends the session at the provider. The client identifier is sent in place of the ID
-/// token, which is not stored; the provider may require the user's confirmation.
+/// URL that ends the session at the provider. It contains the client identifier instead of the ID
+/// token, which is not stored; the provider may therefore ask the user for confirmation.
 pub fn logout_url(endpoint: &WebUrl, client_id: &str, return_to: &str) -> String {
     let query = form_urlencoded::Serializer::new(String::new())
         .append_pair("client_id", client_id)

@@ -9,38 +9,38 @@ use zeroize::Zeroizing;
 
 const ANSWER: &str = "the token endpoint's answer";
 
-/// The exchange of a code.
+/// Request that exchanges an authorization code for tokens.
 #[derive(Clone, Copy)]
 pub struct TokenRequest<'a> {
     /// Client identifier at the provider.
     pub client_id: &'a str,
-    /// The client's secret.
+    /// Client secret.
     pub client_secret: &'a str,
-    /// The callback of the authorization request.
+    /// Callback URL, equal to the authorization request's.
     pub redirect_uri: &'a str,
-    /// The attempt, for its PKCE verifier.
+    /// The attempt, for its PKCE code verifier.
     pub attempt: &'a Attempt,
-    /// Authorization code of the callback, valid once.
+    /// Code of the callback, valid once.
     pub code: &'a CallbackCode,
-    /// True to send the secret in the form instead of `Authorization`.
+    /// Whether the secret is sent in the form instead of in `Authorization`.
     pub secret_in_form: bool,
 }
 
-/// User and password of HTTP Basic, encoded by RFC 6749 (section 2.3.1).
+/// Credentials for HTTP Basic, encoded by RFC 6749, section 2.3.1.
 #[derive(Clone)]
 pub struct BasicAuthentication {
-    /// The client identifier.
+    /// Client identifier.
     pub user: String,
-    /// The client's secret.
+    /// Client secret.
     pub password: Zeroizing<String>,
 }
 
 /// The tokens of a successful exchange.
 #[derive(Clone, Deserialize)]
 pub struct Tokens {
-    /// The ID token, not verified yet.
+    /// ID token, not verified yet.
     pub id_token: String,
-    /// For the user-info endpoint.
+    /// Access token for the user-info endpoint.
     pub access_token: String,
 }
 
@@ -64,7 +64,7 @@ impl TokenRequest<'_> {
         Zeroizing::new(form.finish())
     }
 
-    /// The credentials for `Authorization`, unless the form has them.
+    /// Credentials for `Authorization`; `None` if the form contains them.
     pub fn basic(&self) -> Option<BasicAuthentication> {
         let encoded =
             |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
@@ -76,7 +76,7 @@ impl TokenRequest<'_> {
 }
 
 impl Tokens {
-    /// Reads the answer of the token endpoint. `is_success`: its status is 2xx.
+    /// Parses the token endpoint's response; `is_success` means a 2xx status.
     ///
     /// # Errors
     ///

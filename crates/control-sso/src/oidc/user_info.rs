@@ -5,12 +5,13 @@ use super::id_token::IdToken;
 use crate::group_claims::GROUPS;
 use serde_json::{Map, Value};
 
-/// Merges the endpoint's claims into the token's, which win. Groups of a token are all there are, under whatever name the
-/// endpoint has other ones: its answer is not signed.
+/// Adds the endpoint's claims to the token's, which take precedence. If the token has groups, the
+/// endpoint's are ignored whatever their claim's name, because its response is not signed.
 ///
 /// # Errors
 ///
-/// [`OidcError::UserInfoSubject`] if the answer is of another user, or [`OidcError::Malformed`].
+/// [`OidcError::UserInfoSubject`] if the response belongs to another user, or
+/// [`OidcError::Malformed`].
 pub fn add_user_info(token: &mut IdToken, json: &[u8]) -> Result<(), OidcError> {
     let info: Map<String, Value> =
         serde_json::from_slice(json).map_err(|_| OidcError::Malformed("the user info"))?;

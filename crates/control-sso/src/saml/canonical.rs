@@ -1,15 +1,15 @@
-//! Exclusive XML Canonicalization 1.0 without comments, of an element of a parsed document.
+//! Exclusive XML Canonicalization 1.0 without comments, of an element in a parsed document.
 //!
 //! <https://www.w3.org/TR/xml-exc-c14n/>, sections 3 and 4.
 
 use roxmltree::{Attribute, Node, NodeId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Namespaces by prefix: those that an output ancestor declares last.
+/// Namespace by prefix, as last declared by an ancestor in the output.
 type Declared<'a> = BTreeMap<&'a str, &'a str>;
 
-/// The canonical bytes of `apex` without the subtree `omit`. `inclusive` holds the prefixes of an
-/// `InclusiveNamespaces` element; `#default` means no prefix.
+/// Canonical bytes of `apex` without the subtree `omit`. `inclusive` has the prefixes of an
+/// `InclusiveNamespaces` element, with `#default` for no prefix.
 pub fn canonicalize(apex: Node<'_, '_>, omit: Option<NodeId>, inclusive: &[&str]) -> Vec<u8> {
     let mut writer = Writer {
         out: String::new(),
@@ -27,7 +27,7 @@ struct Writer<'c> {
 }
 
 impl Writer<'_> {
-    /// Recursion is bounded by the depth that the document was parsed with.
+    /// Recursive; the parser has limited the depth.
     fn element<'a>(&mut self, node: Node<'a, '_>, inherited: &Declared<'a>) {
         let name = qualified_name(node);
         self.out.push('<');
@@ -76,8 +76,9 @@ impl Writer<'_> {
         self.out.push('"');
     }
 
-    /// Declarations to write, sorted by prefix: of prefixes that the element or its attributes use, and of inclusive
-    /// prefixes, unless the output has them already with the same value.
+    /// Namespace declarations to write, sorted by prefix: for prefixes that the element or its
+    /// attributes use, and for inclusive prefixes, unless an ancestor in the output declares the
+    /// same value.
     fn new_declarations<'a>(&self, node: Node<'a, '_>, inherited: &Declared<'a>) -> Declared<'a> {
         let mut prefixes = BTreeSet::from([prefix_of(qualified_name(node))]);
         for attribute in node.attributes() {
@@ -112,14 +113,15 @@ impl Writer<'_> {
     }
 }
 
-/// The namespace bound to `prefix`; empty for none.
+/// Namespace bound to `prefix`; empty if there is none.
 fn in_scope<'a>(node: Node<'a, '_>, prefix: &str) -> &'a str {
     node.namespaces()
         .find(|own| own.name().unwrap_or("") == prefix)
         .map_or("", |own| own.uri())
 }
 
-/// The name as written. The tree keeps only the namespace of a prefix, so the name is read from the source.
+/// Name with its prefix, as written. The tree only keeps namespaces, so the name is read from the
+/// source text.
 fn qualified_name<'a>(node: Node<'a, '_>) -> &'a str {
     let source = node.document().input_text();
     let start = source.get(node.range().start + 1..).unwrap_or_default();
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_used_namespaces_are_declared_where_they_are_used_first() {
-        // Section 2.2 of the recommendation, and its cases of redeclaration.
+        // Examples of the recommendation's section 2.2, and cases of redeclaration.
         let cases = [
             (
                 "<a xmlns:n='u:n' xmlns:m='u:m'><apex><n:b x='1'/></apex></a>",

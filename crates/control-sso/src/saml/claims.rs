@@ -1,4 +1,4 @@
-//! Claims of a verified response, and the checks of its issuer, audience, recipient, request and times.
+//! Claims of a verified response; checks of issuer, audience, recipient, request and times.
 
 use super::document::{ASSERTION, PROTOCOL, attribute, children, only, parse, text, value};
 use super::error::SamlError;
@@ -8,73 +8,78 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 use roxmltree::{Document, Node};
 
-/// Largest accepted difference between the clocks of the provider and of this service.
+/// Maximum tolerated difference between the clocks of provider and this service.
 const MAX_SKEW: SignedDuration = SignedDuration::from_secs(60);
-/// Longest accepted validity of an assertion after its issue. Used assertions are remembered until then.
+/// Maximum validity of an assertion after its issue: used assertions must be remembered that long.
 const MAX_VALIDITY: SignedDuration = SignedDuration::from_hours(1);
 const MAX_NAME_ID_CHARS: usize = 256;
 const SUCCESS: &str = "urn:oasis:names:tc:SAML:2.0:status:Success";
 const BEARER: &str = "urn:oasis:names:tc:SAML:2.0:cm:bearer";
 const TRANSIENT: &str = "urn:oasis:names:tc:SAML:2.0:nameid-format:transient";
 
-/// The values that this service and this request expect.
+/// Values that the response must have.
 #[derive(Clone, Copy, Debug)]
 pub struct Expected<'a> {
-    /// The identity provider's entity ID; `None` where its certificate alone is known.
+    /// Entity ID of the identity provider; `None` if only its certificate is known.
     pub idp_entity_id: Option<&'a str>,
-    /// The service provider's entity ID.
+    /// Entity ID of the service provider.
     pub sp_entity_id: &'a str,
-    /// The assertion consumer service URL.
+    /// URL of the assertion consumer service.
     pub acs_url: &'a str,
-    /// The request that the response has to answer.
+    /// Request that the response must answer.
     pub solicited: Solicited<'a>,
 }
 
-/// The request that a response answers.
+/// Whether a response answers a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Solicited<'a> {
-    /// The request with this ID.
+    /// The response must answer the request with this ID.
     Request(&'a str),
-    /// No request: the sign-in began at the identity provider, which the connection allows.
+    /// The response must answer no request: the sign-in began at the identity provider, which the
+    /// connection permits.
     Unsolicited,
 }
 
-/// The claims of an identity provider about a user.
+/// Claims of an identity provider about a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claims {
     /// Entity ID of the identity provider.
     pub issuer: String,
-    /// The ID of the assertion.
+    /// ID of the assertion.
     pub assertion_id: String,
-    /// The user's name at the identity provider, 1 to 256 characters. Transient names are refused.
+    /// Identifier of the user at the provider, 1 to 256 characters. Transient identifiers are
+    /// refused.
     pub name_id: String,
-    /// The format of `name_id`, empty if unspecified.
+    /// Format of `name_id`; empty if unspecified.
     pub name_id_format: String,
-    /// Attributes with their values, in document order.
+    /// Attributes with their values, in document order; values of equally named attributes are
+    /// merged.
     pub attributes: Vec<(String, Vec<String>)>,
-    /// Time from which on the assertion is refused as expired.
+    /// Time from which on the assertion is expired.
     pub not_on_or_after: Timestamp,
-    /// End of the session at the identity provider, if it names one.
+    /// End of the session at the provider; `None` if the provider does not say.
     pub session_not_on_or_after: Option<Timestamp>,
-    /// `AuthnInstant`: when the user proved its identity to the provider.
+    /// `AuthnInstant`: time when the user authenticated at the provider.
     pub authenticated_at: Option<Timestamp>,
 }
 
 impl Claims {
-    /// The values of the attribute of this name.
+    /// Values of an attribute; empty if it is missing.
     pub fn attribute(&self, name: &str) -> &[String] {
         let found = self.attributes.iter().find(|(own, _)| own == name);
         found.map_or(&[], |(_, values)| values.as_slice())
     }
 
-    /// SHA-256 of issuer and assertion ID in Base64-URL: the key under which a used assertion is remembered.
+    /// Key under which a used assertion is remembered: SHA-256 of issuer and assertion ID,
+    /// Base64-URL.
     pub fn replay_key(&self) -> String {
         let text = [self.issuer.as_str(), "\n", &self.assertion_id].concat();
         URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
     }
 }
 
-/// Reads the claims from the signed bytes only. The unsigned envelope can only cause a refusal.
+/// Reads claims from signed bytes only. The unsigned envelope can cause a refusal, and nothing
+/// else.
 pub(super) fn read(
     envelope: &Document<'_>,
     signed: &Signed,
@@ -130,7 +135,7 @@ fn check_response(response: Node<'_, '_>, expected: &Expected<'_>) -> Result<(),
     check_in_response_to(attribute(response, "InResponseTo"), expected.solicited)
 }
 
-/// A request that was made must be named; an unsolicited response names none.
+/// A solicited response must name the request; an unsolicited response must name none.
 fn check_in_response_to(named: Option<&str>, solicited: Solicited<'_>) -> Result<(), SamlError> {
     let wanted = match solicited {
         Solicited::Request(id) => Some(id),
@@ -192,7 +197,8 @@ fn read_name(subject: Node<'_, '_>) -> Result<(String, String), SamlError> {
         let lacks = "a NameID that stays the same: its format is `transient`";
         return Err(SamlError::Missing(lacks));
     }
-    // A name that differs from another user's by white space alone is refused rather than cut.
+    // A name with white space at an end is refused instead of trimmed: it could belong to another
+    // user.
     let fits = |text: &String| text.trim() == text && text.chars().count() <= MAX_NAME_ID_CHARS;
     let lacks = "a NameID of 1 to 256 characters without white space at its ends";
     let text = text(name).filter(fits).ok_or(SamlError::Missing(lacks))?;
@@ -236,7 +242,7 @@ fn check_conditions(
                 }
                 is_for_us = true;
             }
-            // Every assertion is used once, and none is issued further.
+            // Satisfied: every assertion is used once, and none is passed on.
             "OneTimeUse" | "ProxyRestriction" => {}
             _ => return Err(SamlError::Condition),
         }
@@ -260,7 +266,7 @@ fn check_times(node: Node<'_, '_>, now: Timestamp) -> Result<Option<Timestamp>, 
     Ok(end)
 }
 
-/// The end of the confirmation that fits (profiles, section 4.1.4.2).
+/// End of the first matching confirmation (SAML profiles, section 4.1.4.2).
 fn check_confirmations(
     subject: Node<'_, '_>,
     expected: &Expected<'_>,
@@ -295,7 +301,7 @@ fn check_confirmation(
     Ok(end)
 }
 
-/// Values of attributes of one name are put together: Keycloak can send an attribute for each group.
+/// Merges the values of equally named attributes: Keycloak can send an attribute per group.
 fn attributes(assertion: Node<'_, '_>) -> Result<Vec<(String, Vec<String>)>, SamlError> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let statements = children(assertion, ASSERTION, "AttributeStatement");
@@ -316,7 +322,7 @@ fn attributes(assertion: Node<'_, '_>) -> Result<Vec<(String, Vec<String>)>, Sam
 
 fn time(text: &str) -> Result<Timestamp, SamlError> {
     let time: Timestamp = text.parse().map_err(|_| SamlError::Condition)?;
-    // Far enough from both ends that adding a skew cannot overflow.
+    // Leaves room at both ends, so that adding a skew cannot overflow.
     let max = Timestamp::MAX - SignedDuration::from_hours(24);
     Ok(time.clamp(Timestamp::UNIX_EPOCH, max))
 }

@@ -1,4 +1,5 @@
-//! XML as SAML needs it: bounded, and without document types, comments and processing instructions.
+//! XML parsing for SAML: limited in size, and without document types, comments and processing
+//! instructions.
 
 use super::error::SamlError;
 use roxmltree::{Document, Node, ParsingOptions};
@@ -14,7 +15,8 @@ pub(super) const EXC_C14N: &str = "http://www.w3.org/2001/10/xml-exc-c14n#";
 const MAX_BYTES: usize = 512 * 1024;
 const MAX_DEPTH: usize = 32;
 const MAX_NODES: u32 = 20_000;
-/// The parser's work grows with the square of an element's attributes, and with the namespaces in scope.
+/// Maximum number of attributes per element: the parser's work grows with their square, and with
+/// the namespaces in scope.
 const MAX_ATTRIBUTES: usize = 16;
 const MAX_NAME_BYTES: usize = 256;
 
@@ -25,12 +27,12 @@ enum MiscMarkup {
     Skipped,
 }
 
-/// The text of a message with line ends normalized by XML 1.0 (section 2.11): roxmltree 0.21 keeps
-/// a carriage return before `<` and `&`.
+/// Normalizes line ends by XML 1.0, section 2.11, because roxmltree 0.21 keeps a carriage return
+/// before `<` and `&`.
 ///
 /// # Errors
 ///
-/// [`SamlError::TooLarge`] above 512 KiB, [`SamlError::Xml`] for bytes that are not UTF-8.
+/// [`SamlError::TooLarge`] above 512 KiB; [`SamlError::Xml`] if the bytes are not UTF-8.
 pub fn normal_line_ends(xml: &[u8]) -> Result<Cow<'_, str>, SamlError> {
     if MAX_BYTES < xml.len() {
         return Err(SamlError::TooLarge);
@@ -43,7 +45,7 @@ pub fn normal_line_ends(xml: &[u8]) -> Result<Cow<'_, str>, SamlError> {
     Ok(Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")))
 }
 
-/// Parses a message within the bounds. IDs of the result are unique.
+/// Parses a message within the limits, and checks that IDs are unique.
 pub(super) fn parse(text: &str) -> Result<Document<'_>, SamlError> {
     let document = parse_bounded(text, MiscMarkup::Refused)?;
     let mut ids = HashSet::new();
@@ -64,7 +66,7 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, SamlError> {
     Ok(document)
 }
 
-/// Parses published metadata: it often has comments, and nothing is signed in it.
+/// Parses published metadata: comments are permitted, because nothing in it is signed.
 pub(super) fn parse_metadata(text: &str) -> Result<Document<'_>, SamlError> {
     parse_bounded(text, MiscMarkup::Skipped)
 }
@@ -84,7 +86,8 @@ fn parse_bounded(text: &str, misc: MiscMarkup) -> Result<Document<'_>, SamlError
     })
 }
 
-/// Bounds depth and attributes before the parser allocates for them, and refuses all markup but elements.
+/// Limits depth and attributes before the parser allocates for them, and refuses markup other than
+/// elements.
 fn check_shape(text: &str, misc: MiscMarkup) -> Result<(), SamlError> {
     let mut rest = without_declaration(text)?;
     let mut depth = 0_usize;
@@ -139,7 +142,8 @@ struct StartTag<'a> {
     rest: &'a str,
 }
 
-/// The tag up to its `>` outside of quotes; each pair of quotes is an attribute or a namespace declaration.
+/// Parses a tag up to the `>` outside of quotes. Each pair of quotes counts as an attribute or a
+/// namespace declaration.
 fn start_tag(markup: &str) -> Result<StartTag<'_>, SamlError> {
     let mut quote = None;
     let mut attributes = 0;
@@ -166,7 +170,7 @@ fn start_tag(markup: &str) -> Result<StartTag<'_>, SamlError> {
     Err(SamlError::Xml)
 }
 
-/// The child elements of a node; `None` if there is character data other than white space between them.
+/// Child elements of a node; `None` if there is text other than white space between them.
 pub(super) fn only_elements<'a, 'i>(node: Node<'a, 'i>) -> Option<Vec<Node<'a, 'i>>> {
     let is_blank = |child: Node<'_, '_>| {
         let text = child.text().unwrap_or_default();
@@ -176,14 +180,14 @@ pub(super) fn only_elements<'a, 'i>(node: Node<'a, 'i>) -> Option<Vec<Node<'a, '
     node.children().all(is_blank).then_some(elements)
 }
 
-/// The child elements of a namespace and name.
+/// Child elements with a namespace and name.
 pub(super) fn children<'a, 'i>(node: Node<'a, 'i>, space: &str, name: &str) -> Vec<Node<'a, 'i>> {
     let all = node.children();
     all.filter(|child| child.has_tag_name((space, name)))
         .collect()
 }
 
-/// The only child of a namespace and name.
+/// The only child element with a namespace and name; `None` without one, or for several.
 pub(super) fn only<'a, 'i>(node: Node<'a, 'i>, space: &str, name: &str) -> Option<Node<'a, 'i>> {
     match children(node, space, name).as_slice() {
         [one] => Some(*one),
@@ -191,10 +195,10 @@ pub(super) fn only<'a, 'i>(node: Node<'a, 'i>, space: &str, name: &str) -> Optio
     }
 }
 
-/// White space of XML. Other white space of Unicode is part of a name.
+/// White space in XML; other Unicode white space is part of a name.
 const XML_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// All character data of an element without child elements; `None` if there is none.
+/// Text of an element without child elements; `None` if it is empty.
 pub(super) fn text(node: Node<'_, '_>) -> Option<String> {
     if node.children().any(|child| child.is_element()) {
         return None;
@@ -203,14 +207,14 @@ pub(super) fn text(node: Node<'_, '_>) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Character data without XML's white space at its ends; `None` if there is none.
+/// Text without leading and trailing XML white space; `None` if it is empty.
 pub(super) fn value(node: Node<'_, '_>) -> Option<String> {
     let text = text(node)?;
     let text = text.trim_matches(XML_SPACE);
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// An attribute without a namespace.
+/// Value of an attribute without a namespace.
 pub(super) fn attribute<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.attributes()
         .find(|own| own.namespace().is_none() && own.name() == name)

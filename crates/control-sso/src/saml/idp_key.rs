@@ -1,4 +1,4 @@
-//! Keys of identity providers, from their certificates.
+//! Public keys of identity providers, from their certificates.
 
 use super::error::SamlError;
 use aws_lc_rs::signature::{
@@ -12,17 +12,17 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use x509_parser::public_key::PublicKey;
 
 const ARMOUR: &str = "-----";
-/// The current and the next certificate, and room for providers that publish more.
+/// Maximum number of certificates: the current one, the next one, and a reserve.
 const MAX_CERTIFICATES: usize = 8;
 const MIN_RSA_BITS: usize = 2048;
 
-/// A public key that may sign responses. The dates of its certificate are shown, not enforced: a certificate is only
-/// the container of a key here, pinned by the administrator.
+/// A public key that may sign responses. The validity of its certificate is displayed but not
+/// enforced: the administrator pins the key, and the certificate only contains it.
 #[derive(Clone, Debug)]
 pub struct IdpKey {
     kind: KeyKind,
     bytes: Vec<u8>,
-    /// End of the certificate.
+    /// End of the certificate's validity.
     pub not_after: Timestamp,
 }
 
@@ -34,7 +34,7 @@ enum KeyKind {
 }
 
 impl KeyKind {
-    /// The kind of a key that is strong enough.
+    /// Signature method of the key; `None` if the key is too weak.
     fn new(key: &PublicKey<'_>) -> Option<Self> {
         if let PublicKey::RSA(key) = key {
             return (MIN_RSA_BITS <= key.key_size()).then_some(Self::Rsa);
@@ -51,11 +51,11 @@ impl KeyKind {
 }
 
 impl IdpKey {
-    /// The keys of 1 to 8 certificates in PEM, or of one in Base64 without its armour.
+    /// Keys of 1 to 8 certificates in PEM, or of one in bare Base64.
     ///
     /// # Errors
     ///
-    /// [`SamlError::Certificate`] if there is none, or one of them cannot be used.
+    /// [`SamlError::Certificate`] if there is none, or one of them is unusable.
     pub fn from_pem(text: &str) -> Result<Vec<Self>, SamlError> {
         let mut blocks: Vec<String> = Vec::new();
         let mut is_open = !text.contains(ARMOUR);
@@ -85,11 +85,11 @@ impl IdpKey {
             .collect()
     }
 
-    /// The key of a certificate: DER in Base64, as metadata has it.
+    /// Key of a certificate, given as DER in Base64 as in metadata.
     ///
     /// # Errors
     ///
-    /// [`SamlError::Certificate`] for bytes that are not an X.509 certificate, or a key of another kind.
+    /// [`SamlError::Certificate`] if the bytes are no X.509 certificate, or the key is unsupported.
     pub fn from_base64(text: &str) -> Result<Self, SamlError> {
         let body: String = text.split_ascii_whitespace().collect();
         let der = STANDARD.decode(body).map_err(|_| SamlError::Certificate)?;
@@ -109,7 +109,7 @@ impl IdpKey {
         })
     }
 
-    /// Returns true if the key made `signature` of `message` by the algorithm of this URI.
+    /// Returns true if `signature` of `message` verifies by the algorithm with this URI.
     pub(super) fn verifies(&self, algorithm: &str, message: &[u8], signature: &[u8]) -> bool {
         let Some(method) = self.method(algorithm) else {
             return false;
@@ -118,7 +118,8 @@ impl IdpKey {
         key.verify(message, signature).is_ok()
     }
 
-    /// The key's kind decides, not the document: an RSA key never verifies another kind of signature.
+    /// Verification algorithm for a URI; `None` unless it fits the key. The key's type decides and
+    /// not the document: an RSA key never verifies another type of signature.
     fn method(&self, algorithm: &str) -> Option<&'static dyn VerificationAlgorithm> {
         let name = algorithm.strip_prefix("http://www.w3.org/2001/04/xmldsig-more#")?;
         match (self.kind, name) {

@@ -1,4 +1,4 @@
-//! Metadata: the identity provider's is read, the service provider's is written.
+//! Metadata: parses the identity provider's, generates the service provider's.
 
 use super::document::{
     DSIG, METADATA, attribute, children, normal_line_ends, only, parse_metadata, value,
@@ -10,34 +10,34 @@ use roxmltree::Node;
 
 const REDIRECT: &str = "urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect";
 
-/// The part of an identity provider's metadata that sign-in needs.
+/// The parts of an identity provider's metadata that sign-in needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdpMetadata {
-    /// The issuer of its assertions.
+    /// Entity ID, the issuer of its assertions.
     pub entity_id: String,
-    /// Its endpoint with the HTTP-Redirect binding.
+    /// Sign-in URL for the HTTP-Redirect binding.
     pub sso_url: WebUrl,
     /// Signing certificates as DER in Base64, in document order.
     pub certificates: Vec<String>,
-    /// True if it refuses requests without a signature.
+    /// Whether the provider refuses unsigned requests.
     pub wants_signed_requests: bool,
 }
 
-/// Metadata of the service provider for one connection.
+/// Metadata of this service provider, for one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct SpMetadata<'a> {
-    /// The entity ID.
+    /// Entity ID of the service provider.
     pub entity_id: &'a str,
-    /// The assertion consumer service URL.
+    /// URL of the assertion consumer service.
     pub acs_url: &'a str,
-    /// The certificate of the key that signs requests, as DER in Base64.
+    /// Certificate of the key that signs requests, as DER in Base64.
     pub certificate: &'a str,
-    /// True if requests are signed.
+    /// Whether requests are signed.
     pub signs_requests: bool,
 }
 
 impl IdpMetadata {
-    /// Reads the entity ID, the redirect endpoint and the signing certificates.
+    /// Parses entity ID, HTTP-Redirect URL and signing certificates.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ fn signing_certificates(idp: Node<'_, '_>) -> Vec<String> {
 }
 
 impl SpMetadata<'_> {
-    /// Metadata document that an identity provider imports.
+    /// XML document for the identity provider to import.
     pub fn xml(&self) -> String {
         let Self {
             entity_id,

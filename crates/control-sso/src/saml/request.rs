@@ -1,4 +1,4 @@
-//! The authentication request that a browser carries to the identity provider.
+//! The authentication request, which the browser takes to the identity provider.
 
 use super::error::SamlError;
 use super::sp_key::SpKey;
@@ -16,28 +16,29 @@ const RSA_SHA256: &str = "http://www.w3.org/2001/04/xmldsig-more#rsa-sha256";
 /// An authentication request.
 #[derive(Clone, Debug)]
 pub struct AuthnRequest<'a> {
-    /// Its ID, from [`request_id`].
+    /// ID of the request, from [`request_id`].
     pub id: &'a str,
-    /// The service provider's entity ID.
+    /// Entity ID of the service provider.
     pub sp_entity_id: &'a str,
-    /// The assertion consumer service URL.
+    /// URL of the assertion consumer service.
     pub acs_url: &'a str,
-    /// The identity provider's endpoint.
+    /// Sign-in URL of the identity provider.
     pub sso_url: &'a WebUrl,
     /// Time of issue.
     pub now: Timestamp,
-    /// True if the provider has to authenticate the user again, whatever session it has (core, section 3.4.1).
+    /// Whether the provider must authenticate the user again despite an existing session (SAML
+    /// core, section 3.4.1).
     pub force_authn: bool,
 }
 
-/// The ID of a request from random bytes. An `xs:ID` begins with a letter or `_`.
+/// Creates a request ID from random bytes. An `xs:ID` begins with a letter or `_`.
 pub fn request_id(random: [u8; 32]) -> String {
     format!("_{}", URL_SAFE_NO_PAD.encode(random))
 }
 
 impl AuthnRequest<'_> {
-    /// The document. It names no format of the user's name: identity providers refuse those that they are not
-    /// configured for.
+    /// XML document of the request. It requests no name format, because identity providers refuse
+    /// formats for which they are not configured.
     pub fn xml(&self) -> String {
         let second = self.now.as_second();
         let now = Timestamp::from_second(second).unwrap_or(self.now);
@@ -59,19 +60,19 @@ impl AuthnRequest<'_> {
         )
     }
 
-    /// The URL that the browser is sent to: HTTP-Redirect with DEFLATE (bindings, section 3.4.4.1), signed if there
-    /// is a key.
+    /// URL to redirect the browser to: HTTP-Redirect with DEFLATE (SAML bindings, section 3.4.4.1),
+    /// signed if `key` is given.
     ///
     /// # Errors
     ///
-    /// [`SamlError::OwnKey`] if the key does not sign.
+    /// [`SamlError::OwnKey`] if signing fails.
     pub fn redirect(&self, relay_state: &str, key: Option<&SpKey>) -> Result<String, SamlError> {
         let mut query = form_urlencoded::Serializer::new(String::new())
             .append_pair("SAMLRequest", &STANDARD.encode(deflate(&self.xml())?))
             .append_pair("RelayState", relay_state)
             .finish();
         if let Some(key) = key {
-            // The signature covers the encoded parameters in this order.
+            // The signature covers the encoded parameters in exactly this order.
             query = form_urlencoded::Serializer::new(query)
                 .append_pair("SigAlg", RSA_SHA256)
                 .finish();
@@ -84,7 +85,7 @@ impl AuthnRequest<'_> {
     }
 }
 
-/// Compression into memory does not fail; its error is kept for the type only.
+/// Compresses in memory, which cannot fail; the `Result` only satisfies the writer's type.
 fn deflate(text: &str) -> Result<Vec<u8>, SamlError> {
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     let written = encoder.write_all(text.as_bytes());

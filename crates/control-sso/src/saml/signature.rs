@@ -1,4 +1,4 @@
-//! Signatures of one fixed form. Every other element or attribute value in a signature is an error.
+//! Verification of signatures of one fixed form: any other element or attribute value is an error.
 
 use super::canonical::canonicalize;
 use super::document::{
@@ -13,12 +13,12 @@ use roxmltree::{Document, Node};
 const ENVELOPED: &str = "http://www.w3.org/2000/09/xmldsig#enveloped-signature";
 const MAX_PREFIXES: usize = 16;
 
-/// The canonical bytes that signatures cover; the only source of claims.
+/// Canonical bytes covered by verified signatures: the only source of claims.
 #[derive(Debug)]
 pub(super) struct Signed {
-    /// The whole response, if it is signed.
+    /// The response, if it is signed.
     pub(super) response: Option<Vec<u8>>,
-    /// The assertion, if it is signed itself.
+    /// The assertion, if it is signed separately.
     pub(super) assertion: Option<Vec<u8>>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn verify(document: &Document<'_>, keys: &[IdpKey]) -> Result<Signed,
     }
     let assertion = only_assertion(response)?;
     let parents = [response, assertion];
-    // By local name: one in another namespace is refused too.
+    // By local name, so that a signature in another namespace is refused as well.
     let mut signatures = response
         .descendants()
         .filter(|node| node.is_element() && node.tag_name().name() == "Signature");
@@ -54,7 +54,8 @@ pub(super) fn verify(document: &Document<'_>, keys: &[IdpKey]) -> Result<Signed,
     Ok(signed)
 }
 
-/// The one assertion: by local name in any namespace, there is no second one at any depth.
+/// The single assertion. Searched by local name in every namespace and at every depth, so that no
+/// second one is hidden.
 fn only_assertion<'a, 'i>(response: Node<'a, 'i>) -> Result<Node<'a, 'i>, SamlError> {
     let elements = || response.descendants().skip(1).filter(Node::is_element);
     let encrypted = ["EncryptedAssertion", "EncryptedID", "EncryptedAttribute"];
@@ -71,8 +72,8 @@ fn only_assertion<'a, 'i>(response: Node<'a, 'i>) -> Result<Node<'a, 'i>, SamlEr
         .ok_or(SamlError::Assertions)
 }
 
-/// The canonical bytes of `target` without its own signature; `None` if it has none. The key is
-/// checked first: bytes without a valid signature are not even canonicalized.
+/// Canonical bytes of `target` without its signature; `None` if it has no signature. Verifies the
+/// signature first: bytes without a valid signature are not even canonicalized.
 fn signed_bytes(target: Node<'_, '_>, keys: &[IdpKey]) -> Result<Option<Vec<u8>>, SamlError> {
     let signature = match children(target, DSIG, "Signature").as_slice() {
         [] => return Ok(None),
@@ -82,7 +83,7 @@ fn signed_bytes(target: Node<'_, '_>, keys: &[IdpKey]) -> Result<Option<Vec<u8>>
     let parts = parts_of(signature)?;
     let (info, made) = match parts.as_slice() {
         [info, made] => (*info, *made),
-        // The key that the document names is not read.
+        // The key in the document is ignored.
         [info, made, key] if key.has_tag_name((DSIG, "KeyInfo")) => (*info, *made),
         _ => return Err(SamlError::SignatureForm("children of Signature")),
     };
@@ -92,7 +93,7 @@ fn signed_bytes(target: Node<'_, '_>, keys: &[IdpKey]) -> Result<Option<Vec<u8>>
     info.referenced(target, signature).map(Some)
 }
 
-/// The parts of a `SignedInfo` with exactly one `Reference` and exactly two transforms.
+/// Parts of a `SignedInfo`, with exactly one `Reference` and two transforms.
 struct SignedInfo<'a, 'i> {
     element: Node<'a, 'i>,
     own_prefixes: Vec<&'a str>,
@@ -143,7 +144,7 @@ impl<'a, 'i> SignedInfo<'a, 'i> {
         is_made.then_some(()).ok_or(SamlError::Signature)
     }
 
-    /// The bytes that the reference covers: always the signature's own parent, named by its `ID`.
+    /// Canonical bytes that the reference covers. It must name the signature's parent by its `ID`.
     fn referenced(
         &self,
         target: Node<'_, '_>,
@@ -162,7 +163,7 @@ impl<'a, 'i> SignedInfo<'a, 'i> {
     }
 }
 
-/// The inclusive prefixes of the two transforms that the profile has.
+/// Inclusive prefixes of the two transforms that the profile permits.
 fn transformed_prefixes<'a>(transforms: Node<'a, '_>) -> Result<Vec<&'a str>, SamlError> {
     let steps = parts_of(transforms)?;
     let [enveloped, canonical] = steps.as_slice() else {
@@ -178,7 +179,7 @@ fn transformed_prefixes<'a>(transforms: Node<'a, '_>) -> Result<Vec<&'a str>, Sa
     exclusive_prefixes(expect(*canonical, "Transform")?)
 }
 
-/// The prefix list of an element with exclusive canonicalization.
+/// Inclusive prefixes of an element with exclusive canonicalization.
 fn exclusive_prefixes<'a>(method: Node<'a, '_>) -> Result<Vec<&'a str>, SamlError> {
     if attribute(method, "Algorithm") != Some(EXC_C14N) {
         let form = "another canonicalization than exclusive without comments";

@@ -1,4 +1,4 @@
-//! The service provider's own key: it signs requests.
+//! The service provider's own key, which signs requests.
 
 use super::error::SamlError;
 use aws_lc_rs::encoding::AsDer;
@@ -10,12 +10,12 @@ use rcgen::{CertificateParams, DnType, KeyPair, PKCS_RSA_SHA256};
 use rustls_pki_types::PrivatePkcs8KeyDer;
 use zeroize::Zeroizing;
 
-/// An RSA key of 2048 bits: every identity provider verifies RSA, and not all of them ECDSA.
+/// An RSA key of 2048 bits: all identity providers verify RSA, but not all ECDSA.
 #[derive(Debug)]
 pub struct SpKey(RsaKeyPair);
 
 impl SpKey {
-    /// A new key and its private half in PKCS#8, to be sealed.
+    /// Generates a key; returns it with its private half as PKCS#8, to be sealed.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ impl SpKey {
         Ok((Self(key), der))
     }
 
-    /// The key from its PKCS#8.
+    /// Parses a key from PKCS#8.
     ///
     /// # Errors
     ///
@@ -37,7 +37,8 @@ impl SpKey {
         Ok(Self(key))
     }
 
-    /// A self-signed certificate of the key for metadata, as DER in Base64. Only the key in it counts.
+    /// Self-signed certificate of the key for metadata, as DER in Base64. Identity providers use
+    /// only the key in it.
     ///
     /// # Errors
     ///
@@ -52,7 +53,7 @@ impl SpKey {
         Ok(STANDARD.encode(certificate.der()))
     }
 
-    /// RSA-SHA256 over `message`, in Base64.
+    /// RSA-SHA256 signature of `message`, in Base64.
     pub(super) fn sign(&self, message: &[u8]) -> Result<String, SamlError> {
         let mut signature = vec![0; self.0.public_modulus_len()];
         let random = SystemRandom::new();
