@@ -1,4 +1,4 @@
-//! A bundle being activated.
+//! Bundles to activate: verified archives, unpacked files, certificates.
 
 use control_bundle::{
     BundleError, Contents, Files, Version, certificates, digest, key_file, unpack,
@@ -11,27 +11,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Versions of the node's own program, which a bundle may not exceed.
+/// Versions of this node's program, which a bundle's requirements may not exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnVersions {
-    /// Version of the configuration's language.
+    /// Version of the configuration language.
     pub schema: u32,
     /// Version of the proxy.
     pub proxy: Version,
 }
 
-/// A bundle with the archive that the order names.
+/// A bundle with the verified archive that its order names.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bundle {
-    /// The order to run it.
+    /// Order to run the bundle.
     pub order: Order,
-    /// Archive as fetched, compressed; its digest is that of the order.
+    /// Compressed archive; its digest is the order's.
     pub archive: Arc<[u8]>,
-    /// Its files by name.
+    /// Files by name.
     pub files: Files,
 }
 
-/// The files of a bundle in their folder, by the digests of their signed contents.
+/// Unpacked files of a bundle, with the digests of their signed contents.
 #[derive(Clone, Debug)]
 pub struct UnpackedFiles {
     folder: PathBuf,
@@ -42,21 +42,21 @@ pub struct UnpackedFiles {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Certificates(pub BTreeMap<CertificateId, HeldCertificate>);
 
-/// A chain and its private key, of one answer of the control plane: they belong together.
+/// A chain and its private key, which one response of the control plane delivers together.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldCertificate {
-    /// The chain in PEM, leaf first; it replaces the bundle's.
+    /// Chain in PEM, leaf first; replaces the one in the bundle.
     pub chain_pem: String,
-    /// The private key of the leaf in PEM.
+    /// Private key of the leaf in PEM.
     pub key_pem: Zeroizing<String>,
 }
 
 impl Bundle {
-    /// Opens an archive that may be hostile.
+    /// Verifies and unpacks an archive, which may be hostile.
     ///
     /// # Errors
     ///
-    /// [`BundleError`] if it does not match `order`, is damaged, or needs a newer proxy.
+    /// [`BundleError`] if the archive does not match `order`, is damaged, or needs a newer proxy.
     pub fn open(
         order: Order,
         archive: Arc<[u8]>,
@@ -78,7 +78,7 @@ impl Bundle {
         })
     }
 
-    /// The files of the bundle as unpacked in `folder`.
+    /// The bundle's files, unpacked in `folder`.
     pub fn unpacked_in(&self, folder: &Path) -> UnpackedFiles {
         let files = self.files.iter();
         UnpackedFiles {
@@ -89,19 +89,19 @@ impl Bundle {
         }
     }
 
-    /// IDs of the certificates delivered separately.
+    /// Identifiers of the certificates that are delivered separately.
     pub fn certificates(&self) -> Vec<CertificateId> {
         certificates(&self.files)
     }
 }
 
 impl UnpackedFiles {
-    /// Compares the folder with the signed files: it must have exactly these, because an `include`
-    /// with a pattern would match an added file.
+    /// Compares the folder with the signed files. Additional files are a fault as well, because an
+    /// `include` with a pattern would match them.
     ///
     /// # Errors
     ///
-    /// A sentence that names one file that differs.
+    /// A sentence that names a file that differs.
     pub fn check(&self) -> Result<(), String> {
         let Self { folder, digests } = self;
         let is_changed = |(file, expected): &(&PathBuf, &String)| {
@@ -116,7 +116,7 @@ impl UnpackedFiles {
     }
 }
 
-/// Every entry below a folder that is not a folder itself; of a bundle, with names of few levels.
+/// All files below a folder, recursively. A bundle's names have few levels.
 fn files_below(folder: &Path) -> Box<dyn Iterator<Item = PathBuf>> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     Box::new(entries.flat_map(|entry| {
@@ -129,7 +129,7 @@ fn files_below(folder: &Path) -> Box<dyn Iterator<Item = PathBuf>> {
 }
 
 impl Certificates {
-    /// The certificates by the names that the bundle has for the files of their private keys.
+    /// Each certificate with the file name of its private key in the bundle.
     pub fn by_key_file(&self) -> impl Iterator<Item = (PathBuf, &HeldCertificate)> {
         let held = self.0.iter();
         held.map(|(id, held)| (key_file(*id).into(), held))

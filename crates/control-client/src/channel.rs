@@ -1,4 +1,4 @@
-//! Requests to the control plane, with bounds on everything that it may answer.
+//! HTTP requests to the control plane, with limits on its responses.
 
 use crate::error::ClientError;
 use crate::machine::Assignment;
@@ -21,7 +21,7 @@ use std::time::Duration;
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const ARCHIVE_TIME: Duration = Duration::from_mins(5);
-/// Maximum delay of a long poll's response beyond the requested time.
+/// Maximum delay of a long poll's response after the requested time.
 const POLL_GRACE: Duration = Duration::from_secs(15);
 const MAX_JSON_BYTES: usize = 1024 * 1024;
 const MAX_REASON_CHARS: usize = 200;
@@ -29,18 +29,18 @@ const MAX_FAILURE_BYTES: usize = 16 * 1024;
 /// Maximum length of an `ETag`; a longer one is ignored.
 const MAX_TAG_BYTES: usize = 256;
 
-/// Error of a request without a usable answer.
+/// Error of a request without a usable response.
 #[derive(Debug)]
 pub(crate) enum ChannelError {
-    /// 401
+    /// 401: the credential is not accepted.
     Unauthorized,
-    /// 403, 404, 409 or 410: the same request would get the same answer.
+    /// 403, 404, 409 or 410: a repeated request would get the same response.
     Refused(String),
-    /// Unreachable, slow or overloaded, or with an invalid answer.
+    /// The control plane is unreachable, slow or overloaded, or its response is invalid.
     Failed(String, Option<Duration>),
 }
 
-/// A channel to the control plane.
+/// Requests of one node to the control plane.
 #[derive(Debug)]
 pub(crate) struct Channel {
     client: Client,
@@ -53,11 +53,11 @@ pub(crate) struct Channel {
 pub(crate) enum Desired {
     Unchanged,
     Order(Assignment),
-    /// There is no order, by an answer with this `ETag`; empty without one.
+    /// There is no order, by a response with this `ETag`; empty without one.
     NoOrder(String),
 }
 
-/// A client for any number of channels.
+/// Creates an HTTP client, which any number of channels can share.
 pub(crate) fn client(settings: &Settings) -> Result<Client, ClientError> {
     let tls = ClientTlsSettings::http1(settings.ca_file.clone());
     let tls = ClientTls::load(tls, &PlatformRoots::new()).map_err(|faults| {
@@ -106,7 +106,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The keys are public, and need no credential.
+    /// Fetches the organization's published keys; needs no credential.
     pub(crate) async fn keys(&self, org: OrgId) -> Result<JsonWebKeySet, ChannelError> {
         let request = self.client.get(self.url(&format!("orgs/{org}/jwks.json")));
         read_json(send(request).await?).await
@@ -188,7 +188,7 @@ impl Channel {
         read_json(send(request).await?).await
     }
 
-    /// Confirms the challenges that the node answers.
+    /// Confirms that the node answers these challenges.
     pub(crate) async fn confirm_challenges(
         &self,
         own: &Identity,
@@ -239,7 +239,8 @@ async fn send(request: RequestBuilder) -> Result<Response, ChannelError> {
     })
 }
 
-/// The sentence of a failure, bounded and without control characters; `None` if the answer has none.
+/// Message of a failed response, limited in length and without control characters; `None` without
+/// one.
 async fn message(response: Response) -> Option<String> {
     let bytes = read(response, MAX_FAILURE_BYTES).await.ok()?;
     let body: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
@@ -249,7 +250,8 @@ async fn message(response: Response) -> Option<String> {
     Some(message).filter(|message| !message.is_empty())
 }
 
-/// Adds the setting to a refused enrolment by a name that another node has, such as that of a cloned machine.
+/// For a refused enrolment because of the node's name, as of a cloned machine: adds which setting
+/// to change.
 fn with_cure(error: ChannelError) -> ChannelError {
     let ChannelError::Refused(why) = error else {
         return error;
@@ -261,7 +263,7 @@ fn with_cure(error: ChannelError) -> ChannelError {
     ChannelError::Refused(format!("{why}; {remedy}"))
 }
 
-/// The `ETag` unchanged, to be returned to the server; empty without one.
+/// `ETag` of a response, unchanged; empty without one.
 fn tag(response: &Response) -> String {
     let value = response.headers().get(ETAG);
     let text = value.and_then(|value| value.to_str().ok());
@@ -288,7 +290,7 @@ async fn read(mut response: Response, most: usize) -> Result<Vec<u8>, ChannelErr
     Ok(bytes)
 }
 
-/// Shows the innermost reason; the URL contains no secret.
+/// Innermost cause of the error; the URL contains no secret.
 fn failed(error: &reqwest::Error) -> ChannelError {
     let mut reason: &dyn std::error::Error = error;
     while let Some(source) = reason.source() {

@@ -1,4 +1,4 @@
-//! Executes the machine's actions: one action, one outcome, in a loop.
+//! Executes the actions of [`Machine`]: one action, one outcome, in a loop.
 
 mod altered_files;
 mod certificates;
@@ -30,41 +30,41 @@ use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-/// Time until the next heartbeat, before the first answer.
+/// Heartbeat interval before the first response.
 const DEFAULT_INTERVAL: Duration = Duration::from_secs(10);
-/// Diagnostics of a heartbeat.
+/// Maximum number of diagnostics in a heartbeat.
 const MAX_DIAGNOSTICS: usize = 100;
 /// Maximum length of a node's name in a registration; longer names are truncated.
 const MAX_NAME_CHARS: usize = 100;
 
-/// A node's client of the control plane.
+/// Client of the control plane, for one node.
 #[derive(Debug)]
 pub struct Client {
     settings: Settings,
     channel: Channel,
     storage: Storage,
     machine: Machine,
-    /// The bundle being activated.
+    /// Folder of the bundle being activated.
     folder: PathBuf,
-    /// Folders in use now and before.
+    /// Folders of the current and the previous bundle.
     in_use: Vec<PathBuf>,
     /// The active bundle.
     current: Option<Started>,
-    /// The previous bundle, to which the node reverts from a trial.
+    /// Previous bundle, which the node reverts to from a trial.
     good: Option<Started>,
-    /// True if the active bundle is on trial and not confirmed yet.
+    /// Set while the active bundle is on trial and not confirmed.
     is_on_trial: bool,
     /// The files of the active bundle; `None` for a node without a disk.
     active_files: Option<UnpackedFiles>,
-    /// The version of them in the last report.
+    /// Alteration of these files in the last report.
     last_alteration: Option<String>,
-    /// Certificates that were fetched last.
+    /// The certificates fetched last.
     certificates: Certificates,
-    /// Certificates of the active bundle.
+    /// Certificates that the active bundle uses.
     served: Certificates,
     /// `None` for a node without a disk.
     sealed: Option<SealedCertificates>,
-    /// Validations that the node answers.
+    /// Challenges that the node answers.
     challenges: Vec<HttpChallenge>,
     saved_identity: bool,
     saved: Option<PersistedState>,
@@ -73,24 +73,24 @@ pub struct Client {
     connected: bool,
     last_contact: Option<Timestamp>,
     refusals: Vec<RefusalReason>,
-    /// Sent with each heartbeat, so that a copy of the node's folder is detected. `None` if the
-    /// control plane does not support the field.
+    /// Identifier of this process, sent with each heartbeat so that a copied data folder is
+    /// detected. `None` if the control plane does not support the field.
     instance: Option<InstanceId>,
-    /// Time until the next heartbeat, from the last answer.
+    /// Heartbeat interval in the last response.
     interval: Duration,
-    /// Processor time of the last heartbeat; 100 is one core.
+    /// CPU use at the last heartbeat, in percent of one core.
     cpu_percent: f64,
-    /// A simulated node may report more often than the control plane asks for.
+    /// Maximum heartbeat interval; a simulated node may report more often than requested.
     max_interval: Duration,
 }
 
 impl Client {
-    /// Opens the node's folder. Returns the bundle to start with, if there is a usable one; its
-    /// private keys are read from the disk, or awaited for ten seconds.
+    /// Opens the node's data folder. Returns the bundle to start with, if there is a usable one;
+    /// its private keys are loaded from the disk, or awaited for ten seconds.
     ///
     /// # Errors
     ///
-    /// [`ClientError`] if the folder, its state or the client for HTTP cannot be used.
+    /// [`ClientError`] if the folder, its state or the HTTP client cannot be used.
     pub fn open(settings: Settings) -> Result<(Self, Option<Started>), ClientError> {
         let storage = Storage::open(&settings.data_dir)?;
         let http = channel::client(&settings)?;
@@ -107,8 +107,8 @@ impl Client {
         Ok((client, started))
     }
 
-    /// A node without a disk, with the given HTTP client. It reports at the interval of the control
-    /// plane, and at least every `max_interval`, so that a simulation takes seconds.
+    /// Creates a node without a disk, with the given HTTP client. It reports at the control plane's
+    /// interval, but at least every `max_interval`, so that a simulation takes only seconds.
     pub fn simulated(settings: Settings, http: reqwest::Client, max_interval: Duration) -> Self {
         let state = PersistedState::default();
         Self {
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// Records the result of starting with the bundle of [`Client::open`].
+    /// Records whether the process could start with the bundle of [`Client::open`].
     pub fn started(&mut self, started: &Started, outcome: Result<(), Vec<String>>) {
         if outcome.is_ok() {
             self.in_use.push(started.folder.clone());
@@ -166,12 +166,12 @@ impl Client {
         self.machine.started_with(&started.bundle, outcome);
     }
 
-    /// The status for the next heartbeat.
+    /// Status for the next heartbeat.
     pub fn status(&self) -> NodeStatus {
         self.machine.status()
     }
 
-    /// Follows the control plane until it is dropped.
+    /// Executes actions until it is dropped.
     pub async fn run(mut self, host: &mut impl Host) {
         let clock = Clock::start();
         let mut action = self.machine.begin();
@@ -183,7 +183,7 @@ impl Client {
         }
     }
 
-    /// In a trial, a request to a control plane that hangs ends with the trial.
+    /// Performs an action. In a trial, a request that hangs is aborted when the trial ends.
     async fn perform_in_time(
         &mut self,
         action: &Action,
@@ -208,7 +208,7 @@ impl Client {
         }
     }
 
-    /// Unpacks the last good bundle; with private keys only if they arrive in time.
+    /// Unpacks the last good bundle; if it needs private keys, only if they arrive in time.
     fn prepare_start(&mut self, bundle: Bundle) -> Option<Started> {
         let bundle = Arc::new(bundle);
         let folder = match self.storage.stage(&bundle) {
@@ -237,7 +237,7 @@ impl Client {
         })
     }
 
-    /// Writes changed state. A full disk does not stop the node: it reports the fault, and retries
+    /// Stores changed state. A full disk does not stop the node: it reports the fault, and retries
     /// after the next action.
     fn keep(&mut self) {
         let mut fault = None;
@@ -376,7 +376,8 @@ impl Client {
         }
     }
 
-    /// The token is used only if its identity can be kept: it may be good for one node.
+    /// Enrols the node. The token is used only if the identity can be stored, because it may be
+    /// valid for a single node.
     async fn enrol(&mut self) -> Result<Outcome, ChannelError> {
         let failed = |why: String| ChannelError::Failed(why, None);
         let Settings {
@@ -522,7 +523,7 @@ impl Client {
             self.in_use.push(self.folder.clone());
             let folder = self.folder.clone();
             self.watch_files(bundle, &folder);
-            // Requests in flight may still read the previous one.
+            // Requests in flight may still read the previous folder.
             let surplus = self.in_use.len().saturating_sub(2);
             self.in_use.drain(..surplus);
         }
@@ -547,7 +548,7 @@ impl Client {
         activated.map_or_else(Outcome::Rejected, |()| Outcome::Activated)
     }
 
-    /// Reports each fault once, until the next report arrives.
+    /// Reports a fault once, until the next report succeeds.
     fn report_fault(&mut self, fault: &str) {
         if self.last_fault.as_deref() != Some(fault) {
             tracing::warn!(fault, "control plane");

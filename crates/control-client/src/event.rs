@@ -1,4 +1,4 @@
-//! Events that the node reports besides its status.
+//! Events that the node reports in addition to its status.
 
 use crate::error::OrderError;
 
@@ -7,7 +7,7 @@ use crate::error::OrderError;
 pub struct Event {
     /// Kind of event.
     pub kind: EventKind,
-    /// A sentence for readers.
+    /// A sentence for people.
     pub message: String,
 }
 
@@ -18,22 +18,22 @@ pub enum EventKind {
     BundleActivated,
     /// The files of the active bundle were edited on the disk; they are not loaded.
     BundleAltered,
-    /// A bundle was rejected; the former one stays active.
+    /// A bundle was rejected; the previous one stays active.
     BundleRejected(RefusalReason),
-    /// An order was refused: wrong signature, node or counter.
+    /// An order was refused because of its signature, node or counter.
     OrderRefused(RefusalReason),
     /// Trust in signing keys changed.
     KeysChanged,
     /// Renewed certificates are served.
     CertificatesRenewed,
-    /// Renewed certificates cannot be served; those before still are.
+    /// Renewed certificates cannot be served; the previous ones stay in use.
     CertificatesRejected,
-    /// A live test of a bundle fails, and failed by the former bundle as well.
+    /// A live test fails that also failed under the previous bundle.
     LiveTestFailing,
 }
 
 impl EventKind {
-    /// The name for programs.
+    /// Stable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::BundleActivated => "bundle.activated",
@@ -64,32 +64,32 @@ impl EventKind {
 /// Reason to refuse an order or its bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
-    /// The order's node ID differs.
+    /// The order is for another node.
     OtherNode,
-    /// The order has a counter that was answered before.
+    /// The order's counter was answered before.
     OldCounter,
-    /// Two orders have one counter.
+    /// Two orders have the same counter and different bundles.
     Conflict,
-    /// The order is signed by a key that the node does not trust.
+    /// The order is signed by an untrusted key.
     UnknownKey,
-    /// The order's signature does not match.
+    /// The order's signature does not verify.
     Signature,
-    /// The archive is not available, or differs from the order.
+    /// The archive is unavailable, or does not match the order.
     Archive,
-    /// The bundle cannot be kept on the disk.
+    /// The bundle cannot be stored.
     Disk,
-    /// The bundle's certificates cannot be had.
+    /// The bundle's certificates cannot be fetched.
     Certificates,
-    /// The bundle cannot be activated, or a live test of it fails.
+    /// The activation fails, or a live test.
     Activation,
     /// The control plane did not confirm the order in time.
     Unconfirmed,
-    /// Far more requests failed than before the switch.
+    /// Far more requests fail than before the switch.
     FarWorse,
 }
 
 impl RefusalReason {
-    /// Every reason.
+    /// All reasons.
     pub const ALL: [Self; 11] = [
         Self::OtherNode,
         Self::OldCounter,
@@ -104,7 +104,7 @@ impl RefusalReason {
         Self::FarWorse,
     ];
 
-    /// The name for programs.
+    /// Stable name.
     pub fn name(self) -> &'static str {
         match self {
             Self::OtherNode => "other_node",

@@ -1,4 +1,4 @@
-//! Interface of the client to the node's proxy and machine.
+//! Interface between the client and the proxy that it controls.
 
 use crate::bundle::{Bundle, Certificates};
 use crate::event::RefusalReason;
@@ -7,19 +7,19 @@ use jiff::Timestamp;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Abilities of the node itself.
+/// The proxy that the client controls.
 pub trait Host: Send {
-    /// Activates the bundle, or returns the faults and changes nothing.
+    /// Activates the bundle. On failure returns the faults, and changes nothing.
     fn activate(
         &mut self,
         started: Started,
     ) -> impl Future<Output = Result<(), Vec<String>>> + Send;
 
-    /// Activates the bundle and sends its live tests. If one fails, reactivates the previous
-    /// configuration, and returns the failure. Failures that the previous configuration has as well
-    /// are returned with success.
+    /// Activates the bundle and runs its live tests. If one fails, reactivates the previous
+    /// configuration and returns the failure. Tests that fail under the previous configuration as
+    /// well are returned together with success.
     ///
-    /// The default implementation sends nothing.
+    /// The default implementation runs no tests.
     fn try_out(
         &mut self,
         started: Started,
@@ -28,8 +28,8 @@ pub trait Host: Send {
         async { activated.await.map(|()| Vec::new()) }
     }
 
-    /// Activates renewed certificates of the active bundle, or returns the faults and changes
-    /// nothing.
+    /// Activates renewed certificates of the active bundle. On failure returns the faults, and
+    /// changes nothing.
     ///
     /// The default implementation does nothing, for hosts without TLS.
     fn renew(&mut self, renewed: Renewed) -> impl Future<Output = Result<(), Vec<String>>> + Send {
@@ -37,7 +37,8 @@ pub trait Host: Send {
         std::future::ready(Ok(()))
     }
 
-    /// Answers exactly these validations by certificate authorities from now on, on every listener without TLS.
+    /// From now on answers exactly these challenges of certificate authorities, on every listener
+    /// without TLS.
     ///
     /// The default implementation does nothing, for hosts without listeners.
     fn answer_challenges(&mut self, _challenges: &[HttpChallenge]) {}
@@ -49,48 +50,48 @@ pub trait Host: Send {
         drop(seen);
     }
 
-    /// Load of the machine, and its traffic since the last activation.
+    /// Measures CPU use, and traffic since the last activation.
     fn measure(&mut self) -> Measured;
 }
 
 /// Measurements for a heartbeat.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// 100 for one core.
+    /// CPU use in percent of one core.
     pub cpu_percent: f64,
-    /// Counters since the bundle's activation.
+    /// Counters since the activation of the bundle.
     pub traffic: Option<Traffic>,
 }
 
-/// A bundle ready for activation.
+/// A bundle that is ready for activation.
 #[derive(Clone, Debug)]
 pub struct Started {
-    /// Bundle that the process began with.
+    /// The bundle.
     pub bundle: Arc<Bundle>,
-    /// The folder with its files; empty without a disk.
+    /// Folder with its files; empty without a disk.
     pub folder: PathBuf,
-    /// The certificates that it needs.
+    /// Certificates that the bundle needs.
     pub certificates: Certificates,
 }
 
-/// Certificates renewed since their bundle's activation.
+/// Certificates renewed since the activation of their bundle.
 #[derive(Clone, Debug)]
 pub struct Renewed {
-    /// The folder with the bundle's files; empty without a disk.
+    /// Folder with the bundle's files; empty without a disk.
     pub folder: PathBuf,
     /// All certificates that the bundle needs.
     pub certificates: Certificates,
 }
 
-/// State of the connection to the control plane.
+/// State of the connection to the control plane, for metrics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observation {
-    /// True if the last request was answered, and the credential accepted.
+    /// Whether the last request got a response and the credential was accepted.
     pub connected: bool,
-    /// Time of the last answer of any kind; `None` before the first.
+    /// Time of the last response of any kind; `None` before the first.
     pub last_contact: Option<Timestamp>,
-    /// The counter of the order of the active bundle; 0 without one.
+    /// Counter of the active bundle's order; 0 without one.
     pub order: u64,
-    /// Refusals of the node since the last observation.
+    /// Refusals since the previous observation.
     pub refusals: Vec<RefusalReason>,
 }

@@ -1,7 +1,7 @@
-//! The node's side of the control plane.
+//! Client of the control plane, for a node.
 //!
-//! [`Machine`] decides without network, disk or clock. [`Client`] executes its actions in order, on
-//! a separate thread, so that no worker waits for it.
+//! [`Machine`] makes the decisions, without network, disk or clock. [`Client`] executes its actions
+//! in order, on a separate thread so that no worker of the proxy waits.
 
 mod bundle;
 mod error;

@@ -1,6 +1,7 @@
-//! The node's loop: enrol, token, keys, report, poll, fetch, verify, stage, activate, report.
+//! State machine of a node: enrol, get a token, fetch keys, report, poll, fetch, verify, stage,
+//! activate.
 //!
-//! One action follows from one outcome. The driver executes it; the machine has neither network nor
+//! Each outcome leads to one action. The driver executes it; the machine uses neither network nor
 //! disk nor clock.
 
 mod action;
@@ -29,74 +30,78 @@ use trial::Trial;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_mins(1);
-/// Half of a token's life. Measured since the answer, so that a wrong clock does no harm.
+/// Age at which a token is renewed: half of its lifetime. Counted from the response, so that a
+/// wrong clock does no harm.
 const TOKEN_RENEWAL: Duration = Duration::from_hours(6);
 const FIRST_INTERVAL: Duration = Duration::from_secs(30);
-/// Maximum time of a long poll; the control plane permits no more.
+/// Maximum duration of a long poll; the control plane permits no more.
 const MAX_POLL: Duration = Duration::from_secs(30);
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_EVENTS: usize = 100;
 
-/// Result of an action.
+/// Outcome of an action.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// The node has an identity.
+    /// The node is enrolled.
     Enrolled(RegisterResponse),
-    /// There is a new token.
+    /// A token was issued.
     TokenIssued,
-    /// The keys that are published.
+    /// The published keys were fetched.
     Keys(JsonWebKeySet),
-    /// The heartbeat was accepted; the next one is due after this time. The order on trial is not
+    /// The heartbeat was accepted; the next one is due after this time. An order on trial is not
     /// confirmed yet.
     Reported(Duration),
-    /// The heartbeat was accepted, and the order on trial is confirmed.
+    /// The heartbeat was accepted, and the order on trial is confirmed. The next one is due after
+    /// this time.
     Confirmed(Duration),
-    /// The heartbeat was taken, and the rollout of the order on trial is paused.
+    /// The heartbeat was accepted, but the rollout of the order on trial is paused. The next one is
+    /// due after this time.
     Held(Duration),
-    /// There is no other order; the poll took this long.
+    /// There is no newer order; the poll took this long.
     Unchanged(Duration),
     /// There is an order.
     Assigned(Assignment),
-    /// There is no order, by an answer with this `ETag`; empty without one.
+    /// There is no order, by a response with this `ETag`; empty without one.
     Unassigned(String),
-    /// Compressed archive; its digest is not checked yet.
+    /// The archive was fetched; its digest is not verified yet.
     Fetched(Arc<[u8]>),
-    /// The control plane refused the request permanently: a retry is useless.
+    /// The control plane refused the request permanently: a retry is pointless.
     Refused(String),
-    /// The bundle is on the disk.
+    /// The bundle is stored on the disk.
     Staged,
-    /// The certificates are in memory.
+    /// The certificates were fetched.
     CertificatesFetched,
     /// The bundle is active.
     Activated,
-    /// The certificates are served. True if they differ from the previous ones.
+    /// The certificates are served; true if they differ from the previous ones.
     Renewed(bool),
-    /// The bundle or the certificates are unusable; the former ones stay active.
+    /// The bundle or the certificates cannot be used; the previous ones stay active.
     Rejected(Vec<String>),
-    /// The time has passed.
+    /// The wait is over.
     Waited,
-    /// The credential is not accepted.
+    /// The credential was not accepted.
     Unauthorized,
-    /// The control plane is unreachable, slow, or answers nonsense; it may have sent `Retry-After`.
+    /// The control plane is unreachable or slow, or its response is invalid; with its
+    /// `Retry-After`, if any.
     Failed(Option<Duration>),
 }
 
-/// An answer with an order.
+/// A response with an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
-    /// The order, not verified yet.
+    /// Order, not verified yet.
     pub order: Order,
-    /// Number of renewals of certificates of the project.
+    /// Number of certificate renewals in the project.
     pub renewals: u64,
-    /// Time limit for the confirmation of an order on trial; `None` without a trial.
+    /// Time limit for the confirmation of the order; `None` without a trial.
     pub trial: Option<Duration>,
-    /// Validations of the node's hosts in progress; the driver answers them.
+    /// Challenges for the node, which the driver answers.
     pub challenges: Vec<HttpChallenge>,
-    /// The `ETag` of the answer, unchanged and with its quotes; empty without one.
+    /// `ETag` of the response, unchanged with its quotes; empty without one.
     pub tag: String,
 }
 
-/// State and phase of the node.
+/// The node's state and phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Machine {
     identity: Option<Identity>,
@@ -104,11 +109,11 @@ pub struct Machine {
     phase: Phase,
     status: NodeStatus,
     versions: OwnVersions,
-    /// The tag of the last processed answer.
+    /// `ETag` of the last processed response.
     known: String,
-    /// The tag of the answer with the current order; empty without one.
+    /// `ETag` of the response with the current order; empty without one.
     assigned_tag: String,
-    /// Time when the token was issued.
+    /// Time when the token was issued; `None` without a token.
     token_since: Option<Duration>,
     now: Duration,
     wait: Duration,
@@ -117,15 +122,15 @@ pub struct Machine {
     events: Vec<Event>,
     last_refusal: Option<String>,
     renewal: ServedCertificates,
-    /// Trial time in the last answer with an order.
+    /// Time limit of a trial in the last response with an order.
     assigned_trial: Option<Duration>,
     trial: Option<Trial>,
-    /// State at the last report.
+    /// Traffic at the last report.
     served: Served,
 }
 
 impl Machine {
-    /// A node with its persisted state.
+    /// Creates the machine from persisted state.
     pub fn new(
         identity: Option<Identity>,
         mut state: PersistedState,
@@ -136,7 +141,7 @@ impl Machine {
         {
             state.trust = Some(identity.trust.clone());
         }
-        // The previous process crashed in a trial: this one starts with the last good bundle.
+        // The previous process ended during a trial: this one starts with the last good bundle.
         state.trial = None;
         let last_good = state.last_good.as_ref();
         let status = NodeStatus {
@@ -171,12 +176,12 @@ impl Machine {
         }
     }
 
-    /// Begins with the network: clients do not wait for this.
+    /// The first action.
     pub fn begin(&mut self) -> Action {
         self.resume()
     }
 
-    /// Notes that the process began with this bundle, from its disk, or could not.
+    /// Records whether the process could start with this bundle.
     pub fn started_with(&mut self, bundle: &Bundle, outcome: Result<(), Vec<String>>) {
         match outcome {
             Ok(()) => {
@@ -187,17 +192,17 @@ impl Machine {
         }
     }
 
-    /// The state to keep on disk.
+    /// State to persist.
     pub fn state(&self) -> &PersistedState {
         &self.state
     }
 
-    /// The node's identity, once it is enrolled.
+    /// Identity of the node; `None` before its enrolment.
     pub fn identity(&self) -> Option<&Identity> {
         self.identity.as_ref()
     }
 
-    /// The status for the next heartbeat.
+    /// Status for the next heartbeat.
     pub fn status(&self) -> NodeStatus {
         let mut status = self.status.clone();
         status.diagnostics.extend(self.storage_fault.clone());
@@ -206,7 +211,7 @@ impl Machine {
         status
     }
 
-    /// The counter of the order of the active bundle; 0 without one.
+    /// Counter of the active bundle's order; 0 without one.
     pub fn order_in_force(&self) -> u64 {
         if let Some(counter) = self.order_on_trial() {
             return counter;
@@ -216,17 +221,18 @@ impl Machine {
         in_force.map_or(0, |order| order.counter)
     }
 
-    /// Takes the events since the last call.
+    /// Returns the events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// Error of writing the state; reported until a write succeeds.
+    /// Sets or clears a failure to store the state, which is part of every report until a write
+    /// succeeds.
     pub fn set_storage_fault(&mut self, fault: Option<String>) {
         self.storage_fault = fault;
     }
 
-    /// Returns true if a bundle on the disk is being activated.
+    /// Returns true while a staged bundle is being activated.
     pub fn is_activating(&self) -> bool {
         matches!(
             self.phase,
@@ -238,7 +244,7 @@ impl Machine {
         &self.phase
     }
 
-    /// The action that follows an outcome; `now` is the time since any fixed moment.
+    /// The action after an outcome; `now` is the time since any fixed moment.
     pub fn next(&mut self, outcome: Outcome, now: Duration) -> Action {
         self.now = now;
         if let Some(action) = self.judge_trial(&outcome) {
@@ -263,8 +269,7 @@ impl Machine {
                 | Outcome::Confirmed(interval)
                 | Outcome::Held(interval),
             ) => self.poll(interval),
-            // An older control plane may not understand the report; its orders are valid
-            // nevertheless.
+            // An older control plane may not understand the report, but its orders are valid.
             (Phase::Reporting, Outcome::Refused(_)) => self.poll(self.interval),
             (Phase::Polling, Outcome::Unchanged(took)) => self.pace(took),
             (Phase::Polling, Outcome::Assigned(assignment)) => {
@@ -309,8 +314,8 @@ impl Machine {
         }
     }
 
-    /// Doubles a wait requested by the control plane: the driver's jitter may halve it, and a node
-    /// that returns too early is refused again.
+    /// Waits twice as long as the control plane requested: the driver's jitter may halve the time,
+    /// and a node that returns too early is refused again.
     fn back_off(&mut self, wanted: Option<Duration>) -> Action {
         let wanted = wanted.unwrap_or_default().min(MAX_WAIT) * 2;
         let wait = self.wait.max(wanted);
@@ -320,8 +325,8 @@ impl Machine {
         Action::Wait(self.within_trial(wait))
     }
 
-    /// A new token that is refused, such as by a replica with another clock, would be refused
-    /// again.
+    /// Renews the token after a 401. If the token is new, for example refused by a replica with a
+    /// wrong clock, waits first, because another new one would be refused as well.
     fn renew_token(&mut self) -> Action {
         let since = self.token_since.take();
         if since.is_some_and(|since| self.now.saturating_sub(since) < MAX_WAIT) {
@@ -355,7 +360,7 @@ impl Machine {
         self.resume()
     }
 
-    /// With each token the node fetches the published keys, to add new and remove retired ones.
+    /// Fetches the published keys, once per token, to add new keys and remove retired ones.
     fn fetch_keys(&mut self, order: Option<Order>) -> Action {
         let Some(identity) = &self.identity else {
             return self.resume();
@@ -389,7 +394,7 @@ impl Machine {
         }
     }
 
-    /// Limits the rate of requests after early answers.
+    /// Limits the rate of polls if responses arrive too early.
     fn pace(&mut self, took: Duration) -> Action {
         self.last_refusal = None;
         let rest = self.interval.saturating_sub(took);
@@ -407,8 +412,8 @@ impl Machine {
         Action::Wait(self.within_trial(wait))
     }
 
-    /// Records a processed answer: the next one is awaited by a long poll. Tags that differ in each
-    /// answer do not make the node poll without pauses.
+    /// Records the tag of a processed response; the next poll waits for another tag. A server that
+    /// changes the tag with each response does not make the node poll without pauses.
     fn learn_tag(&mut self, tag: String) -> Action {
         let is_first = self.known.is_empty() && !tag.is_empty();
         self.known = tag;

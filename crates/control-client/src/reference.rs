@@ -15,12 +15,12 @@ const HEAD: &str = "# The state machine of a node\n\n\
     report.\n\n\
     | phase | outcome | next action | next phase |\n|---|---|---|---|\n";
 
-/// Age of the token in the sample.
+/// Age of the sample's token.
 const TOKEN_AGE: Duration = Duration::from_hours(1);
-/// No key and no node of the sample has this number.
+/// A number that no key and no node of the sample has.
 const OTHER: u128 = 20;
 
-/// The table of every phase and every outcome that belongs to it, in Markdown.
+/// Markdown table of all phases with their possible outcomes.
 pub fn page() -> String {
     let Some(sample) = Sample::new() else {
         return HEAD.to_owned();
@@ -47,7 +47,7 @@ fn row(page: &mut String, mut machine: Machine, name: &str, outcome: Outcome) {
     page.extend(["| ", phase, " | ", name, " | ", action, " | ", next, " |\n"]);
 }
 
-/// A node, an order for it, and its bundle.
+/// A node with an order and its bundle, for running the machine.
 struct Sample {
     registered: RegisterResponse,
     key: JsonWebKey,
@@ -93,7 +93,7 @@ impl Sample {
         })
     }
 
-    /// Outcomes from the first action of a node until it serves a bundle.
+    /// Outcomes from the node's first action until it serves a bundle.
     fn steps(&self) -> Vec<Outcome> {
         vec![
             Outcome::Enrolled(self.registered.clone()),
@@ -107,7 +107,7 @@ impl Sample {
         ]
     }
 
-    /// The machine in each phase, reached as a node reaches it.
+    /// A machine in each phase, reached by the sample's outcomes.
     fn phases(&self) -> Vec<Machine> {
         let mut machine = start();
         let mut unknown = self.order.clone();
@@ -132,7 +132,7 @@ impl Sample {
         phases
     }
 
-    /// A node that serves the bundle and polls for orders, and the answer after a renewal.
+    /// A machine that serves the bundle and polls, and the response after a renewal.
     fn renewal(&self) -> (Machine, Outcome) {
         let mut serving = start();
         let further = [
@@ -184,7 +184,7 @@ impl Sample {
     }
 }
 
-/// An answer with this order and this number of renewals.
+/// A response with this order and number of renewals.
 fn assigned(order: Order, renewals: u64) -> Outcome {
     Outcome::Assigned(Assignment {
         challenges: Vec::new(),
@@ -195,7 +195,7 @@ fn assigned(order: Order, renewals: u64) -> Outcome {
     })
 }
 
-/// A node before its first outcome.
+/// A machine before its first outcome.
 fn start() -> Machine {
     let versions = OwnVersions {
         schema: 1,

@@ -1,5 +1,5 @@
-//! Certificates of the active bundle on the disk, sealed by a key of the machine: a node that restarts while the
-//! control plane is unreachable serves TLS.
+//! Stored certificates of the active bundle, sealed by a key of the machine, so that a node that
+//! restarts while the control plane is unreachable can serve TLS.
 
 use crate::bundle::{Certificates, HeldCertificate};
 use crate::storage::{entries, make_folder, read_bounded, write};
@@ -16,27 +16,28 @@ use zeroize::Zeroizing;
 const FOLDER: &str = "certificates";
 const KEY_FILE: &str = "machine.key";
 const KEY_BYTES: usize = 32;
-/// A chain and its key are a few KiB.
+/// Maximum size of a file; a chain and its key have a few KiB.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// Folder of sealed certificates, and the file of the key that opens them.
+/// Folder of sealed certificates, and the key file.
 #[derive(Clone, Debug)]
 pub(crate) struct SealedCertificates {
     folder: PathBuf,
     key_file: PathBuf,
-    /// True if the key file may be made: one that the machine's own file names is the operator's.
+    /// Whether a missing key file is created; a file named in the node's settings is the
+    /// operator's.
     is_own_key: bool,
 }
 
-/// One file.
+/// Contents of a file, as stored.
 #[derive(Serialize, Deserialize)]
 struct SealedFile {
-    /// The name of the key that opens it.
+    /// Name of the key that sealed it.
     key: String,
     sealed: String,
 }
 
-/// The contents of one file.
+/// Contents of a file, before sealing.
 #[derive(Serialize, Deserialize)]
 struct Plain<'a> {
     chain_pem: &'a str,
@@ -59,7 +60,7 @@ impl SealedCertificates {
         }
     }
 
-    /// The certificates `needed` by the node; `None` unless all of them can be opened.
+    /// Loads the certificates that the node needs; `None` unless all of them can be opened.
     pub(crate) fn load(&self, node: NodeId, needed: &[CertificateId]) -> Option<Certificates> {
         let sealer = self.sealer(false).ok()?;
         let mut found = Certificates::default();
@@ -81,11 +82,11 @@ impl SealedCertificates {
         Some(found)
     }
 
-    /// Keeps these certificates of the node and removes the rest.
+    /// Stores these certificates and deletes all other ones.
     ///
     /// # Errors
     ///
-    /// If the disk fails, or the key file is not usable.
+    /// [`io::Error`] if the disk fails, or the key file is unusable.
     pub(crate) fn save(&self, node: NodeId, certificates: &Certificates) -> io::Result<()> {
         let stale = entries(&self.folder).filter(|file| {
             let name = file.file_name().and_then(|name| name.to_str());
@@ -146,7 +147,7 @@ impl SealedCertificates {
     }
 }
 
-/// A sealed file opens for its node and its certificate only.
+/// Context of the seal: a file opens only for its node and its certificate.
 fn place(node: NodeId, id: CertificateId) -> String {
     format!("node {node} certificate {id}")
 }
@@ -193,11 +194,11 @@ mod tests {
             let text = fs::read_to_string(file).unwrap();
             assert!(!text.contains("private"), "{text}");
         }
-        // A file under the name of another certificate does not open.
+        // A file renamed to another certificate's name must not open.
         let place = |number| folder.path().join(FOLDER).join(id(number).to_string());
         fs::copy(place(1), place(2)).unwrap();
         assert_eq!(kept.load(NODE, &[id(2)]), None);
-        // Certificates that are not served are not kept.
+        // Certificates that are no longer served must be deleted.
         kept.save(NODE, &certificates(&[1])).unwrap();
         assert_eq!(entries(&folder.path().join(FOLDER)).count(), 1);
         kept.save(NODE, &Certificates::default()).unwrap();

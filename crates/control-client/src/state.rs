@@ -1,56 +1,56 @@
-//! State that outlives the process.
+//! Persistent state of a node.
 
 use crate::trust::Trust;
 use control_wire::{BundleId, NodeId, Order, OrgId, ProjectId, RegisterResponse, Verdict};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The node's identity, assigned at its enrolment and never changed.
+/// Identity of the node, assigned at enrolment and never changed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// The node's identifier.
+    /// Identifier of the node.
     pub node: NodeId,
-    /// The credential that tokens are issued for.
+    /// Static key, exchanged for tokens.
     pub key: String,
-    /// Project that the node enrolled in.
+    /// Project that the node belongs to.
     pub project: ProjectId,
-    /// Organization of that project.
+    /// Organization of the project.
     pub org: OrgId,
-    /// The keys that were pinned at the enrolment.
+    /// Keys pinned at enrolment.
     pub trust: Trust,
 }
 
-/// Durable state of a node, written before the action that depends on it.
+/// Persistent state of a node; stored before the action that depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersistedState {
-    /// The signing keys trusted by this node; `None` until the first enrolment.
+    /// Trusted signing keys; `None` before enrolment.
     pub trust: Option<Trust>,
-    /// The counter of the newest order that was carried out or refused; it never falls.
+    /// Counter of the newest order that was answered; never decreases.
     pub counter: u64,
-    /// The answer to that order.
+    /// Answer to that order.
     pub answer: Option<Answer>,
-    /// The order for the bundle that the node starts with.
+    /// Order of the bundle that the node starts with.
     pub last_good: Option<Order>,
-    /// The order on trial: its archive is kept in case that it is confirmed.
+    /// Order on trial; its archive is kept in case it is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Order>,
 }
 
-/// Result of the newest order.
+/// A node's answer to its newest order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The bundle of the order.
+    /// Bundle of the order.
     pub bundle: BundleId,
-    /// The digest of the order.
+    /// Digest in the order.
     pub digest: String,
-    /// Result of the activation.
+    /// Whether the bundle was activated.
     pub verdict: Verdict,
-    /// Reason of the failure.
+    /// Reasons of a rejection.
     pub diagnostics: Vec<String>,
 }
 
 impl Identity {
-    /// The identity from a registration's response.
+    /// Identity in the response to a registration.
     pub fn new(response: RegisterResponse) -> Self {
         let RegisterResponse {
             node_id,

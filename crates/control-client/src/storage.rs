@@ -1,7 +1,8 @@
-//! The node's folder: identity, state, archives, and the files of active bundles.
+//! Data folder of a node: identity, state, archives, and files of active bundles.
 //!
-//! Every file is written under a temporary name, synced, and renamed: a reader finds the complete
-//! old or new one. An unreadable file is renamed, and the node continues without it.
+//! Each file is written under a temporary name, synced and renamed, so that a reader finds either
+//! the old or the new file, complete. An unreadable file is renamed, and the node continues without
+//! it.
 
 use crate::bundle::{Bundle, OwnVersions};
 use crate::error::ClientError;
@@ -20,12 +21,12 @@ const ARCHIVES: &str = "bundles";
 const ACTIVE: &str = "active";
 const MAX_STATE_BYTES: u64 = 1024 * 1024;
 
-/// State of a node that outlives its process.
+/// Persistent storage of a node.
 #[derive(Debug)]
 pub enum Storage {
-    /// A folder of its own.
+    /// A folder on the disk.
     Folder {
-        /// Data folder of the node.
+        /// Path of the data folder.
         path: PathBuf,
         /// Number of bundles that this process has unpacked.
         unpacked: u32,
@@ -34,20 +35,20 @@ pub enum Storage {
     Memory,
 }
 
-/// Contents of the folder.
+/// Stored contents, read at the start.
 #[derive(Debug, Default)]
 pub struct StoredState {
-    /// The node's identity.
+    /// Identity of the node; `None` before its enrolment.
     pub identity: Option<Identity>,
-    /// State as of the last write.
+    /// Persisted state.
     pub state: PersistedState,
-    /// The last good bundle, if its archive is still whole.
+    /// Last good bundle; `None` if its archive is missing or damaged.
     pub bundle: Option<Bundle>,
 }
 
 impl Storage {
-    /// Creates the folder, readable by its owner only, and removes files unpacked by an earlier
-    /// process.
+    /// Creates the folder, readable only by its owner, and deletes files that an earlier process
+    /// unpacked.
     ///
     /// # Errors
     ///
@@ -67,7 +68,7 @@ impl Storage {
         })
     }
 
-    /// Reads the folder. A damaged file counts as missing, and is put aside.
+    /// Reads the stored contents. A damaged file is renamed, and counts as missing.
     pub fn load(&self, versions: OwnVersions) -> StoredState {
         let Self::Folder { path, .. } = self else {
             return StoredState::default();
@@ -75,7 +76,7 @@ impl Storage {
         let identity: Option<Identity> = read_json(&path.join(IDENTITY));
         let mut state: PersistedState = read_json(&path.join(STATE)).unwrap_or_default();
         if identity.is_none() {
-            // Another node's trust and counter are invalid for the node that enrols next.
+            // Trust and counter belong to the lost identity, and are invalid for the next one.
             state = PersistedState::default();
         }
         let bundle = last_good(path, &state, versions);
@@ -86,11 +87,11 @@ impl Storage {
         }
     }
 
-    /// Keeps the identity.
+    /// Stores the identity.
     ///
     /// # Errors
     ///
-    /// If the disk fails.
+    /// [`io::Error`] if the disk fails.
     pub fn save_identity(&self, identity: &Identity) -> io::Result<()> {
         match self {
             Self::Folder { path, .. } => write_json(&path.join(IDENTITY), identity),
@@ -98,11 +99,11 @@ impl Storage {
         }
     }
 
-    /// Keeps the state.
+    /// Stores the state.
     ///
     /// # Errors
     ///
-    /// If the disk fails.
+    /// [`io::Error`] if the disk fails.
     pub fn save_state(&self, state: &PersistedState) -> io::Result<()> {
         match self {
             Self::Folder { path, .. } => write_json(&path.join(STATE), state),
@@ -110,7 +111,7 @@ impl Storage {
         }
     }
 
-    /// The archive with this digest, if it is kept and whole.
+    /// The stored archive with this digest; `None` if it is missing or damaged.
     pub fn archive(&self, digest: &str) -> Option<Vec<u8>> {
         let Self::Folder { path, .. } = self else {
             return None;
@@ -120,11 +121,11 @@ impl Storage {
         (control_bundle::digest(&bytes) == digest).then_some(bytes)
     }
 
-    /// Keeps the archive, and unpacks its files into a folder of their own; returns that folder.
+    /// Stores the archive and unpacks its files; returns the new folder.
     ///
     /// # Errors
     ///
-    /// If the disk fails; files in use are unchanged.
+    /// [`io::Error`] if the disk fails; files in use stay unchanged.
     pub fn stage(&mut self, bundle: &Bundle) -> io::Result<PathBuf> {
         let Self::Folder { path, unpacked } = self else {
             return Ok(PathBuf::new());
@@ -136,14 +137,14 @@ impl Storage {
         let folder = path.join(ACTIVE).join(name);
         let unpacking = unpack(&folder, bundle);
         if unpacking.is_err() {
-            // Its remains would only fill the disk.
+            // Deletes a partially unpacked folder, which would only occupy disk space.
             drop(fs::remove_dir_all(&folder));
         }
         unpacking.map(|()| folder)
     }
 
-    /// Removes archives other than the ones of `states`, and folders of this process other than
-    /// `in_use`. Requests in flight may still read the folder of the previous bundle.
+    /// Deletes archives except those of `states`, and folders of this process except `in_use`:
+    /// requests in flight may still read the previous bundle's folder.
     pub fn clean(&self, states: &[Option<&PersistedState>], in_use: &[PathBuf]) {
         let Self::Folder { path, .. } = self else {
             return;
@@ -185,7 +186,7 @@ fn last_good(path: &Path, state: &PersistedState, versions: OwnVersions) -> Opti
 fn unpack(folder: &Path, bundle: &Bundle) -> io::Result<()> {
     make_folder(folder)?;
     for (name, bytes) in &bundle.files {
-        // The names of an opened bundle are relative and leave no folder.
+        // Names in an opened bundle are relative and stay within the folder.
         let file = folder.join(name);
         if let Some(parent) = file.parent() {
             make_folder(parent)?;
@@ -205,7 +206,7 @@ pub(crate) fn make_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// `None` for a missing or unparsable file; the latter is renamed.
+/// Reads a JSON file. `None` if it is missing, or cannot be parsed and was renamed.
 fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let read = read_bounded(path, MAX_STATE_BYTES);
     let fault = match read {
@@ -217,7 +218,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
         Err(error) => error.to_string(),
     };
     tracing::error!(file = %path.display(), fault, "damaged; the node goes on without it");
-    // If it cannot be renamed, the next write replaces it.
+    // If the rename fails, the next write replaces the file.
     drop(fs::rename(path, path.with_extension("damaged")));
     None
 }
@@ -234,7 +235,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let new_file = path.with_extension("new");
     let written = write_synced(&new_file, bytes).and_then(|()| fs::rename(&new_file, path));
     if written.is_err() {
-        // A partial file would use up disk space.
+        // Deletes a partial file, which would only occupy disk space.
         drop(fs::remove_file(&new_file));
         return written;
     }
@@ -255,7 +256,7 @@ pub(crate) fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     read.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
-/// The process that unpacked a folder, from its name.
+/// Process that unpacked a folder, from its name.
 fn owner(folder: &Path) -> Option<u32> {
     let name = folder.file_name()?.to_str()?;
     name.split_once('-')?.0.parse().ok()

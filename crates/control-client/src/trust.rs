@@ -1,36 +1,36 @@
-//! The signing keys trusted by a node: pinned at its enrolment, changed by endorsement only.
+//! Signing keys that a node trusts: pinned at enrolment, later changed only by endorsement.
 
 use control_auth::PublicKey;
 use control_wire::{JsonWebKey, OrgId, SigningKeyId, endorsed_text};
 use serde::{Deserialize, Serialize};
 
-/// Keys of one organization at most; the control plane holds the same bound.
+/// Maximum number of keys of an organization; the control plane has the same limit.
 const MAX_KEYS: usize = 16;
 /// Maximum number of stored retired keys; the oldest are dropped first.
 const MAX_RETIRED: usize = 64;
-/// Deactivated keys of one answer at most.
+/// Maximum number of deactivated keys in a response.
 const MAX_ENDED: usize = 64;
 
-/// The keys of one organization.
+/// Trusted keys of one organization.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trust {
     org: OrgId,
     pinned: Vec<PinnedKey>,
-    /// Keys that were pinned and are no longer published: never accepted again.
+    /// Keys that were pinned and are no longer published; never accepted again.
     retired: Vec<SigningKeyId>,
 }
 
-/// A key that orders may be signed by.
+/// A key trusted to sign orders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PinnedKey {
-    /// Identifier of the key in orders and in the JWKS.
+    /// Identifier of the key, `kid` in orders and in the key set.
     pub kid: SigningKeyId,
-    /// 32 bytes in Base64-URL.
+    /// Public key: 32 bytes, Base64-URL.
     pub x: String,
 }
 
 impl Trust {
-    /// Pins the keys of the enrolment, the only time when keys are trusted without a proof.
+    /// Pins the keys received at enrolment, the only time when keys are trusted without proof.
     pub fn pin(org: OrgId, keys: &[JsonWebKey]) -> Self {
         let pinned = keys.iter().take(MAX_KEYS).map(|key| PinnedKey {
             kid: key.kid,
@@ -43,29 +43,30 @@ impl Trust {
         }
     }
 
-    /// Keys that orders are verified by.
+    /// Keys that may sign orders.
     pub fn pinned(&self) -> &[PinnedKey] {
         &self.pinned
     }
 
-    /// The public half of the key `kid`, if it is pinned.
+    /// Public key with the identifier `kid`, if it is pinned.
     pub fn key(&self, kid: SigningKeyId) -> Option<PublicKey> {
         let found = self.pinned.iter().find(|key| key.kid == kid)?;
         Some(PublicKey::from_text(found.x.clone()))
     }
 
-    /// Applies the organization's published keys: a key endorsed by a pinned key is pinned, and a
-    /// pinned key that is missing is retired. A set without any trusted key changes nothing, so an
-    /// impostor of the control plane cannot remove the last key.
+    /// Applies the organization's published keys: pins keys that a pinned key has endorsed, and
+    /// retires pinned keys that are missing. A set without any trusted key changes nothing, so that
+    /// an impostor of the control plane cannot remove the last key.
     ///
-    /// Keys in `ended` are never pinned, but endorse: a node that was offline during several
-    /// rotations finds the newest key by them. Returns true if something changed.
+    /// Keys in `ended` are never pinned, but their endorsements count: a node that was offline
+    /// during several rotations finds the current key through them. Returns true if something
+    /// changed.
     pub fn update(&mut self, published: &[JsonWebKey], ended: &[JsonWebKey]) -> bool {
         let before = self.clone();
         let published = published.get(..MAX_KEYS).unwrap_or(published);
         let ended = ended.get(..MAX_ENDED).unwrap_or(ended);
         let mut links = Vec::new();
-        // An endorsed key may endorse the next one; each round finds at least one, or is the last.
+        // Endorsed keys may endorse further ones: repeats until a round finds none.
         while let Some(key) = self.find_endorsed(ended, &links) {
             links.push(key);
         }
@@ -86,7 +87,7 @@ impl Trust {
         *self != before
     }
 
-    /// A key that is not known yet, endorsed by one that is pinned or linked.
+    /// A key that is not known yet, endorsed by a pinned or linked key.
     fn find_endorsed(&self, keys: &[JsonWebKey], links: &[PinnedKey]) -> Option<PinnedKey> {
         let found = keys.iter().find(|key| self.is_endorsed(key, links))?;
         Some(PinnedKey {
@@ -191,12 +192,12 @@ mod tests {
         let ended = [endorsed(3, 2), endorsed(2, 1), key(1)];
         assert!(trust.update(&[endorsed(4, 3)], &ended));
         assert_eq!(believed(&trust), [kid(4)]);
-        // Expired keys are refused, and so is a key after a gap in the chain.
+        // Ended keys are not pinned, and neither is a key after a gap in the chain.
         let mut trust = Trust::pin(ORG, &[key(1)]);
         assert!(!trust.update(&[endorsed(4, 3)], &[endorsed(3, 2), key(1)]));
         assert!(!trust.update(&[key(4)], &ended));
         assert_eq!(believed(&trust), [kid(1)]);
-        // A key that ended while pinned endorses no other.
+        // A pinned key that ended no longer endorses.
         let mut trust = Trust::pin(ORG, &[key(1)]);
         assert!(trust.update(&[endorsed(2, 1)], &[key(1)]));
         assert!(!trust.update(&[endorsed(3, 1), endorsed(2, 1)], &[key(1)]));

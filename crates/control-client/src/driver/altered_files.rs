@@ -1,4 +1,4 @@
-//! Files of the active bundle that were edited on the node.
+//! Detection of edited files of the active bundle.
 
 use super::{Client, MAX_DIAGNOSTICS};
 use crate::bundle::{Bundle, UnpackedFiles};
@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use std::path::Path;
 
 impl Client {
-    /// Compares the files of the bundle with each report from now on.
+    /// From now on, compares this bundle's files with each report.
     pub(super) fn watch_files(&mut self, bundle: &Bundle, folder: &Path) {
         let is_on_disk = !folder.as_os_str().is_empty();
         self.active_files = is_on_disk.then(|| bundle.unpacked_in(folder));
     }
 
-    /// Reports files of the active bundle that were edited; once as an event.
+    /// Adds edited files of the active bundle to the status; sends an event once.
     pub(super) fn compare_files(&mut self, status: &mut NodeStatus) {
         let checked = self.active_files.as_ref().map(UnpackedFiles::check);
         let fault = checked.and_then(Result::err);

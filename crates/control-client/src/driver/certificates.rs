@@ -1,4 +1,4 @@
-//! The certificates of bundles: fetched, held, renewed.
+//! Certificates of bundles: fetching, storage, renewal.
 
 use super::{Client, fault_text};
 use crate::bundle::{Certificates, HeldCertificate};
@@ -11,12 +11,12 @@ use std::time::Duration;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-/// Maximum time that the start of the process waits for private keys.
+/// Maximum wait for private keys at the start of the process.
 const KEYS_AT_START: Duration = Duration::from_secs(10);
 
 impl Client {
-    /// Loads the certificates from the disk; returns true if all are present. They may have been
-    /// renewed since; the control plane's first answer shows that.
+    /// Loads the certificates from the disk; returns true if all are present. They may be outdated,
+    /// which the control plane's first response shows.
     pub(super) fn open_sealed(&mut self, needed: &[CertificateId]) -> bool {
         let (Some(sealed), Some(own)) = (&self.sealed, self.machine.identity()) else {
             return false;
@@ -28,8 +28,9 @@ impl Client {
         true
     }
 
-    /// Stores the served certificates for the next start; in a trial, the previous bundle's, with
-    /// which a crashed process starts. Without them it waits for the control plane.
+    /// Stores the served certificates for the next start. In a trial, stores those of the previous
+    /// bundle, because a crashed process starts with that one. Without stored certificates, the
+    /// start waits for the control plane.
     pub(super) fn keep_served(&mut self) {
         let (Some(sealed), Some(own)) = (&self.sealed, self.machine.identity()) else {
             return;
@@ -65,7 +66,8 @@ impl Client {
         fetched.unwrap_or_else(|_| Err("the control plane does not answer".to_owned()))
     }
 
-    /// Unchanged certificates, such as after the renewal of another one, have no effect.
+    /// Activates renewed certificates. Has no effect if they are unchanged, for example after
+    /// another certificate was renewed.
     pub(super) async fn renew(&mut self, host: &mut impl Host) -> Outcome {
         if self.certificates == self.served {
             return Outcome::Renewed(false);

@@ -1,4 +1,4 @@
-//! Validations by certificate authorities that the control plane hands to the node.
+//! Challenges of certificate authorities that the node answers.
 
 use super::Client;
 use crate::channel::ChannelError;
@@ -7,8 +7,9 @@ use crate::state::Identity;
 use control_wire::{ChallengesRequest, HttpChallenge};
 
 impl Client {
-    /// Answers exactly these challenges from now on, and confirms that. The control plane notifies the authority after the
-    /// confirmations of all nodes; an answer that was not confirmed is repeated by the next poll.
+    /// From now on answers exactly these challenges, and confirms that. The control plane requests
+    /// the validation after all nodes have confirmed; a failed confirmation is repeated by the next
+    /// poll.
     pub(super) async fn answer_challenges(
         &mut self,
         own: &Identity,

@@ -1,4 +1,4 @@
-//! Events of the node, kept until the control plane has them.
+//! Events of the node, kept until the control plane has received them.
 
 use super::{Client, fault_text};
 use crate::channel::ChannelError;
@@ -8,7 +8,7 @@ use control_wire::NodeEvent;
 use jiff::Timestamp;
 
 impl Client {
-    /// Takes the events of the machine over; the newest 100 are kept.
+    /// Collects the machine's events; keeps the newest 100.
     pub(super) fn collect_events(&mut self) {
         for event in self.machine.take_events() {
             self.refusals.extend(event.kind.refusal());
@@ -28,7 +28,7 @@ impl Client {
         });
     }
 
-    /// Events without an answer are sent again, and may then arrive twice.
+    /// Sends the events. Unacknowledged ones are sent again, and may arrive twice.
     pub(super) async fn send_events(&mut self, own: &Identity) {
         if self.events.is_empty() {
             return;

@@ -1,18 +1,18 @@
-//! Jitter, so that nodes which started together do not stay synchronized.
+//! Jitter, which keeps nodes that started together from staying synchronized.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
 
-/// Shorter intervals are not randomized: a long poll counts whole seconds.
+/// Shorter intervals are not randomized, because a long poll counts in whole seconds.
 const MIN_INTERVAL: Duration = Duration::from_secs(4);
 
-/// Between a half and the whole of `wait`.
+/// A random time between half and all of `wait`.
 pub(super) fn wait_share(wait: Duration) -> Duration {
     random_share(wait, 500)
 }
 
-/// Between three quarters and the whole of `interval`, if that is at least 4 s.
+/// A random time between three quarters and all of `interval`, if that is at least 4 seconds.
 pub(super) fn interval_share(interval: Duration) -> Duration {
     if interval < MIN_INTERVAL {
         return interval;
@@ -20,7 +20,7 @@ pub(super) fn interval_share(interval: Duration) -> Duration {
     random_share(interval, 750)
 }
 
-/// Between `permille` thousandths and the whole of `time`.
+/// A random time between `permille` thousandths and all of `time`.
 fn random_share(time: Duration, permille: u32) -> Duration {
     let random = u32::try_from(RandomState::new().hash_one(0) % 1_001).unwrap_or_default();
     let share = permille + random * (1_000 - permille) / 1_000;

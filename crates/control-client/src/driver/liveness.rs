@@ -1,4 +1,4 @@
-//! Heartbeats during an activation.
+//! Heartbeats while a bundle is activated.
 
 use super::{Client, fault_text};
 use control_wire::{Health, HeartbeatRequest};
@@ -6,8 +6,8 @@ use std::pin::pin;
 use tokio::time::sleep;
 
 impl Client {
-    /// Sends heartbeats until `work` is done: live tests take longer than a node may be silent. They have neither
-    /// status nor traffic, so that a switch is reported only after its end.
+    /// Sends heartbeats until `work` is done, because live tests may take longer than a node may be
+    /// silent. They contain neither status nor traffic: a switch is reported only after its end.
     pub(super) async fn with_heartbeats<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {
@@ -22,7 +22,8 @@ impl Client {
         }
     }
 
-    /// Sends a heartbeat without status, and ignores the response: the next report gets the orders.
+    /// Sends a heartbeat without a status. Ignores the response, because the next report gets the
+    /// orders.
     async fn send_heartbeat(&self) {
         let Some(own) = self.machine.identity() else {
             return;

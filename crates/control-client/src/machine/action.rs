@@ -1,11 +1,11 @@
-//! The actions that the driver carries out.
+//! Actions that the driver executes.
 
 use crate::bundle::Bundle;
 use control_wire::{CertificateId, NodeStatus, Order, OrgId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The next action of the driver.
+/// An action for the driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
     /// Exchange the enrolment token for an identity.
@@ -16,35 +16,35 @@ pub enum Action {
     FetchKeys(OrgId),
     /// Send a heartbeat with this status.
     Report(NodeStatus),
-    /// Request an answer with another tag than `known`, and wait up to `wait` for it.
+    /// Request a response with another `ETag` than `known`, and wait up to `wait` for it.
     Poll {
-        /// The `ETag` of the last processed answer, unchanged; empty for none.
+        /// `ETag` of the last processed response, unchanged; empty without one.
         known: String,
-        /// Maximum time that the control plane may hold the request.
+        /// Maximum time for which the control plane may delay the response.
         wait: Duration,
     },
     /// Fetch the archive of the order.
     Fetch(Order),
-    /// Write the bundle to the disk.
+    /// Unpack the bundle to the disk.
     Stage(Arc<Bundle>),
     /// Fetch these certificates with their private keys.
     FetchCertificates(Vec<CertificateId>),
-    /// Activate the bundle, or change nothing.
+    /// Activate the bundle; on failure change nothing.
     Activate(Arc<Bundle>),
-    /// Activate the bundle and send its live tests; if one fails, reactivate the previous bundle.
+    /// Activate the bundle and run its live tests; if one fails, reactivate the previous bundle.
     TryOut(Arc<Bundle>),
-    /// Activate the last good bundle instead of the one on trial, without a request to the control
+    /// Activate the last good bundle in place of the one on trial, without a request to the control
     /// plane.
     Revert,
-    /// Activate the fetched certificates with the active bundle, or change nothing.
+    /// Activate the fetched certificates; on failure change nothing.
     Renew,
-    /// Wait; the driver may shorten it by up to a half, so that a fleet does not reconnect
+    /// Wait. The driver may shorten the time to a half, so that a fleet does not reconnect
     /// simultaneously.
     Wait(Duration),
 }
 
 impl Action {
-    /// Returns true if it is a request to the control plane.
+    /// Returns true if the action is a request to the control plane.
     pub(crate) fn is_request(&self) -> bool {
         match self {
             Self::Enrol

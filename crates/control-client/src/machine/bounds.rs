@@ -1,10 +1,10 @@
-//! The bounds of a heartbeat.
+//! Limits on the contents of a heartbeat.
 
-/// Diagnostics per heartbeat at most.
+/// Maximum number of diagnostics in a heartbeat.
 const MAX_DIAGNOSTICS: usize = 100;
 const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
 
-/// Truncates to the limits of a heartbeat.
+/// Truncates diagnostics to the limits.
 pub(super) fn bound(diagnostics: &mut Vec<String>) {
     diagnostics.truncate(MAX_DIAGNOSTICS);
     for text in diagnostics {

@@ -1,4 +1,4 @@
-//! Checks of orders, and the actions that follow.
+//! Verification of orders, and the actions that follow.
 
 use super::published_keys::PublishedKeys;
 use super::{Action, Machine, Phase};
@@ -11,7 +11,8 @@ use control_wire::{Order, Verdict};
 use std::mem::take;
 
 impl Machine {
-    /// Checks an order. Without a valid signature, neither its bundle is fetched nor its counter stored.
+    /// Verifies an order. Without a valid signature, neither is its bundle fetched nor its counter
+    /// stored.
     pub(super) fn handle_order(&mut self, order: Order, keys: PublishedKeys) -> Action {
         if self.is_done(&order) {
             if let Some(action) = self.restore() {
@@ -37,8 +38,9 @@ impl Machine {
         }
     }
 
-    /// Activates the last good bundle again, if the process could not start with it: without a control plane it had
-    /// no private keys, and a rejected newer order has no bundle.
+    /// Activates the last good bundle if the process could not start with it: private keys were
+    /// missing while the control plane was unreachable, and a rejected newer order leaves no bundle
+    /// active.
     pub(super) fn restore(&mut self) -> Option<Action> {
         let good = self.state.last_good.clone();
         let good = good.filter(|_| self.status.active.is_none())?;
@@ -46,7 +48,7 @@ impl Machine {
         Some(Action::Fetch(good))
     }
 
-    /// Returns true if the order was answered, and its bundle is active unless it was rejected.
+    /// Returns true if the order was answered and, unless it was rejected, its bundle is active.
     fn is_done(&self, order: &Order) -> bool {
         let Some(answer) = &self.state.answer else {
             return false;
@@ -75,8 +77,9 @@ impl Machine {
         verify_order(order, &key).map_err(|_| OrderError::Signature)
     }
 
-    /// The order will be sent again, so the node waits before the next request. A verdict is
-    /// recorded only for an order that claims to be newer: an old one must not replace the answer.
+    /// Refuses an order, and waits before the next request because the order will be sent again.
+    /// Records a verdict only if the order claims to be newer: an old order must not replace the
+    /// answer to a newer one.
     fn refuse(&mut self, order: &Order, error: &OrderError) -> Action {
         let reason = error.to_string();
         if self.last_refusal.as_ref() != Some(&reason) {
@@ -93,7 +96,7 @@ impl Machine {
     }
 }
 
-/// A new signature changes neither bundle nor digest.
+/// Returns true if the answer is for this order. A new signature changes neither bundle nor digest.
 fn is_answered(answer: &Answer, order: &Order) -> bool {
     answer.bundle == order.bundle && answer.digest == order.digest
 }

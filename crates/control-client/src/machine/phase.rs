@@ -1,15 +1,15 @@
-//! Phases: the outcome that the node waits for.
+//! Phases of the machine.
 
 use crate::bundle::Bundle;
 use control_wire::Order;
 use std::sync::Arc;
 
-/// The outcome that the node waits for.
+/// The outcome that the machine waits for.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Phase {
     Enrolling,
     ExchangingToken,
-    /// The order waits for the key that it is signed by.
+    /// Keys are being fetched; the order, if any, is signed by a key that is not known yet.
     FetchingKeys(Option<Order>),
     Reporting,
     Polling,
@@ -24,7 +24,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// The name in the reference.
+    /// Name in the reference.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Enrolling => "enrolling",

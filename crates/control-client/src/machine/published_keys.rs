@@ -1,10 +1,10 @@
-//! The keys that the control plane publishes, as the node has them.
+//! Freshness of the published keys.
 
-/// Age of the published keys that the node has.
+/// Freshness of the published keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PublishedKeys {
-    /// A newer key may have been published since.
+    /// A newer key may have been published since they were fetched.
     MayBeStale,
-    /// Fetched for this order.
+    /// They were fetched for this order.
     JustFetched,
 }

@@ -1,11 +1,11 @@
-//! Certificates that are renewed while their bundle is active.
+//! Renewal of certificates while their bundle is active.
 
 use super::{Action, Machine, Outcome, Phase};
 use crate::event::EventKind;
 use std::mem::take;
 
 impl Machine {
-    /// The action that follows an outcome of no other phase.
+    /// The action after an outcome of a renewal's phase.
     pub(super) fn next_of_renewal(&mut self, phase: Phase, outcome: Outcome) -> Action {
         match (phase, outcome) {
             (Phase::FetchingRenewal, Outcome::CertificatesFetched) => {
@@ -17,13 +17,13 @@ impl Machine {
             (Phase::Renewing, Outcome::Rejected(diagnostics)) => {
                 self.renewal_failed(&diagnostics.join("; "))
             }
-            // The outcome of another action.
+            // The outcome belongs to another action.
             (_, _) => self.resume(),
         }
     }
 
-    /// The wait bounds the rate of requests if a control plane announces a renewal with every
-    /// answer.
+    /// Waits, which limits the rate of requests if a control plane announces a renewal in every
+    /// response.
     fn renewed(&mut self, is_other: bool) -> Action {
         if is_other {
             let count = self.renewal.needed.len();

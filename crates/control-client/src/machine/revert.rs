@@ -1,8 +1,8 @@
-//! The trial of an order, and the revert to the last good bundle if the trial fails.
+//! Trials of orders, and reverts to the last good bundle.
 //!
-//! On trial, the order's bundle is active, and not yet confirmed by the control plane. The previous
-//! bundle stays the last good one until the confirmation: a process that crashes starts with it. The node
-//! reverts to it without a confirmation in time, or if far more requests fail than before.
+//! During a trial, the order's bundle is active but not confirmed by the control plane, and the
+//! previous bundle remains the last good one, so that a crashed process starts with it. The node
+//! reverts if the confirmation does not arrive in time, or if far more requests fail than before.
 
 use super::served_certificates::ServedCertificates;
 use super::trial::{Served, Trial};
@@ -12,7 +12,7 @@ use control_wire::{Order, Verdict};
 use std::time::Duration;
 
 impl Machine {
-    /// Records the traffic since the activation of the active bundle, for the next report.
+    /// Records the traffic since the activation, for the next report.
     pub fn note_served(&mut self, served: Served) {
         self.served = served;
     }
@@ -23,18 +23,18 @@ impl Machine {
         Some(trial.until.saturating_sub(now))
     }
 
-    /// The counter of the order on trial.
+    /// Counter of the order on trial.
     pub fn order_on_trial(&self) -> Option<u64> {
         self.trial.as_ref().map(|trial| trial.order.counter)
     }
 
-    /// Returns true if the activation of `order` starts a trial; false for the last good order.
+    /// Returns true if activating `order` starts a trial, which the last good order does not.
     pub(super) fn starts_trial(&self, order: &Order) -> bool {
         self.assigned_trial.is_some() && self.state.last_good.as_ref() != Some(order)
     }
 
-    /// The trial of the activated order; `None` without another bundle to revert to. A trial that follows another one
-    /// is compared with the traffic before both.
+    /// Starts the trial of the activated order; `None` without another bundle to revert to. A trial
+    /// right after another is compared with the traffic before both.
     pub(super) fn begin_trial(
         &self,
         order: &Order,
@@ -56,7 +56,8 @@ impl Machine {
         })
     }
 
-    /// Ends the trial if `outcome` confirms it. Returns the revert if it is due and no bundle is being activated.
+    /// Ends the trial if `outcome` confirms it. Returns the revert if it is due, unless a bundle is
+    /// being activated.
     pub(super) fn judge_trial(&mut self, outcome: &Outcome) -> Option<Action> {
         if matches!(outcome, Outcome::Confirmed(_)) {
             self.confirm();
@@ -73,7 +74,7 @@ impl Machine {
         })
     }
 
-    /// Ends the trial: the order is the last good one.
+    /// Ends the trial successfully: the order becomes the last good one.
     fn confirm(&mut self) {
         if let Some(trial) = self.trial.take() {
             self.state.trial = None;
@@ -82,14 +83,14 @@ impl Machine {
         }
     }
 
-    /// Starts the time for the confirmation again, while an operator has paused the rollout.
+    /// Restarts the time limit, because an operator has paused the rollout.
     fn hold(&mut self) {
         if let Some(trial) = &mut self.trial {
             trial.until = self.now + trial.confirm_within;
         }
     }
 
-    /// Ends the trial after the last good bundle was activated again, and rejects the order.
+    /// Ends the trial after the last good bundle was reactivated, and rejects the order.
     pub(super) fn finish_revert(&mut self) -> Action {
         let Some(trial) = self.trial.take() else {
             return self.resume();
@@ -106,8 +107,8 @@ impl Machine {
         self.settled()
     }
 
-    /// Keeps the bundle on trial active because the last good one could not be activated. The revert is retried after
-    /// [`MAX_WAIT`].
+    /// Keeps the bundle on trial active, because the last good one could not be reactivated.
+    /// Retries after [`MAX_WAIT`].
     pub(super) fn retry_revert_later(&mut self, diagnostics: &[String]) -> Action {
         if let Some(trial) = &mut self.trial {
             trial.until = self.now + MAX_WAIT;
@@ -138,7 +139,7 @@ impl Machine {
         (RefusalReason::Unconfirmed, why)
     }
 
-    /// `wait`, or the rest of the trial if that is shorter; at least 1 ms.
+    /// `wait`, or the rest of the trial if it is shorter; at least 1 ms.
     pub(super) fn within_trial(&self, wait: Duration) -> Duration {
         match self.trial_left(self.now) {
             Some(left) => wait.min(left.max(Duration::from_millis(1))),

@@ -1,20 +1,20 @@
-//! A bundle on trial, and the figures that end it.
+//! Trial of a bundle, and the failure rate that ends it.
 
 use super::served_certificates::ServedCertificates;
 use control_wire::Order;
 use std::time::Duration;
 
-/// Minimum number of requests to judge their failures.
+/// Minimum number of requests for judging the failures.
 const MIN_REQUESTS: u64 = 100;
-/// Failures end a trial only above this share, in percent, …
+/// Minimum share of failures that ends a trial, in percent.
 const MIN_FAILED_PERCENT: u64 = 20;
-/// … and above this multiple of the share before.
+/// Minimum share of failures that ends a trial, as a multiple of the share before.
 const MIN_FAILED_FACTOR: u64 = 10;
 
-/// Requests of clients under the active bundle.
+/// Requests of clients under one bundle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Served {
-    /// Requests that were answered.
+    /// Number of answered requests.
     pub requests: u64,
     /// Responses with a status of 500 or more.
     pub errors: u64,
@@ -23,19 +23,19 @@ pub struct Served {
 /// A bundle on trial.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
-    /// The order that has to be confirmed.
+    /// Order to be confirmed.
     pub(super) order: Order,
-    /// Time from the switch, or from the last message that its rollout is paused.
+    /// Time limit, from the switch or from the last message that the rollout is paused.
     pub(super) confirm_within: Duration,
-    /// Time at which the node reverts.
+    /// Time when the node reverts.
     pub(super) until: Duration,
-    /// Requests under the bundle before.
+    /// Requests under the previous bundle.
     pub(super) before: Served,
     pub(super) certificates_before: ServedCertificates,
 }
 
 impl Served {
-    /// Returns true if far more requests fail than `before`; false for a small number of requests.
+    /// Returns true if far more requests fail than `before`; false while there are few requests.
     pub(super) fn is_far_worse_than(self, before: Self) -> bool {
         let share_permyriad = |served: Self| {
             let parts = u128::from(served.errors) * 10_000;

@@ -1,4 +1,4 @@
-//! Verdicts: results of orders.
+//! Verdicts on orders.
 
 use super::bounds::bound;
 use super::served_certificates::ServedCertificates;
@@ -10,8 +10,8 @@ use control_wire::{Order, Verdict};
 use std::mem::take;
 
 impl Machine {
-    /// Only here and in [`Machine::reject`] does the counter grow: after a failed fetch the order is given
-    /// again.
+    /// Accepts the order. Only this function and [`Machine::reject`] increase the counter: an order
+    /// whose archive could not be fetched is sent again.
     pub(super) fn accept(&mut self, order: &Order, before: ServedCertificates) -> Action {
         self.note(EventKind::BundleActivated, order.bundle.to_string());
         self.trial = self.begin_trial(order, before);
@@ -23,7 +23,7 @@ impl Machine {
             self.status.last_good = Some(order.bundle);
         }
         if order.counter < self.state.counter {
-            // The previous bundle is active again; the newest order's answer is unchanged.
+            // The previous bundle is active again; the answer to the newest order stays unchanged.
             self.repeat_answer();
         } else {
             if self.trial.is_none() {
@@ -40,8 +40,8 @@ impl Machine {
         reason: RefusalReason,
         mut diagnostics: Vec<String>,
     ) -> Action {
-        // An order executed before the process ended stays executed; one with an interrupted trial
-        // is judged again.
+        // An order that was completed before the process ended stays completed; one with an
+        // interrupted trial is judged again.
         let last_good = self.state.last_good.as_ref();
         let is_on_trial = last_good.is_none_or(|good| good.counter < order.counter);
         if order.counter < self.state.counter
@@ -82,7 +82,7 @@ impl Machine {
         self.status.diagnostics = diagnostics_of(&self.state);
     }
 
-    /// The bundle from before a restart fails now; the node retries.
+    /// Records that the bundle from before the restart fails now; the node retries.
     pub(super) fn failed_again(&mut self, reason: RefusalReason, mut diagnostics: Vec<String>) {
         bound(&mut diagnostics);
         if self.status.diagnostics != diagnostics {
