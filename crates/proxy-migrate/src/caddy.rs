@@ -1,4 +1,4 @@
-//! Caddyfiles.
+//! Reads Caddyfiles.
 
 mod access;
 mod address;
@@ -36,7 +36,8 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
     Ok(site)
 }
 
-/// Lists the global options. Those of certificates that are obtained are written with the sites.
+/// Notes global options that are not converted. Options for obtained certificates are written with
+/// the sites.
 fn options(site: &mut Site, block: &Directive, is_automatic: bool) {
     for option in &block.block {
         let advice = match option.name() {

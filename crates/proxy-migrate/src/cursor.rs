@@ -1,11 +1,11 @@
-//! A position in a file, with the number of its line.
+//! A position in a file, with its line number.
 
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The characters of a file from a position on.
+/// Iterator over the characters of a file.
 pub(crate) struct Cursor<'t> {
     file: &'t str,
     chars: Peekable<Chars<'t>>,
@@ -13,7 +13,7 @@ pub(crate) struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    /// The beginning of `source`.
+    /// Starts at the beginning of `source`.
     pub(crate) fn new(source: &'t Source) -> Self {
         Self {
             file: &source.name,
@@ -22,7 +22,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The next character, which stays.
+    /// The next character, without consuming it.
     pub(crate) fn peek(&mut self) -> Option<char> {
         self.chars.peek().copied()
     }
@@ -34,7 +34,7 @@ impl<'t> Cursor<'t> {
         Some(c)
     }
 
-    /// The next character, if it is one of `wanted`.
+    /// Consumes the next character if it is one of `wanted`.
     pub(crate) fn bump_if(&mut self, wanted: &[char]) -> Option<char> {
         let next = self.peek().filter(|c| wanted.contains(c))?;
         self.bump();

@@ -1,4 +1,4 @@
-//! Configurations of `HAProxy`.
+//! Reads `haproxy.cfg`.
 
 mod advice;
 mod backend;
@@ -23,7 +23,7 @@ use parser::{Line, Section};
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// Reads a configuration. Sections of TCP become listeners that relay.
+/// Reads a configuration. Sections in `mode tcp` become listeners that relay connections.
 pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let sections = parser::parse(source)?;
     let mut site = Site::default();
@@ -85,7 +85,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     Ok(site)
 }
 
-/// Lists lines of `defaults` that no section reads.
+/// Notes lines of `defaults` that the conversion of sections ignores.
 fn note_defaults(site: &mut Site, section: &Section) {
     for line in &section.lines {
         match line.word(0) {

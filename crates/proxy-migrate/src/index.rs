@@ -1,20 +1,21 @@
-//! Look-ups by name in constant time.
+//! Indexes for look-ups by name in constant time.
 
 use crate::work;
 use std::collections::{HashMap, HashSet};
 
-/// Positions of the items of a list by a key. [`Self::read`] adds items that were appended since the last look-up.
+/// Positions of a list's items by a key. [`Self::read`] adds items appended since the previous
+/// call.
 #[derive(Debug, Default)]
 pub(crate) struct Positions {
     by_key: HashMap<String, usize>,
-    /// The next number to try for a name, by name.
+    /// Next number to try for a name.
     numbers: HashMap<String, u32>,
-    /// Number of items that were read.
+    /// Number of items read so far.
     read: usize,
 }
 
 impl Positions {
-    /// Reads the new ones of `count` items. The first item with a key counts.
+    /// Indexes new items up to `count`. Of several items with a key, the first is kept.
     pub(crate) fn read<K: Into<String>>(&mut self, count: usize, key: impl Fn(usize) -> Option<K>) {
         for position in self.read..count {
             work::step();
@@ -25,13 +26,13 @@ impl Positions {
         self.read = count;
     }
 
-    /// The position of the item with this key.
+    /// Position of the item with this key.
     pub(crate) fn get(&self, key: &str) -> Option<usize> {
         work::step();
         self.by_key.get(key).copied()
     }
 
-    /// `wanted`, or `wanted-2`, `wanted-3`, … if it is taken.
+    /// An unused name: `wanted`, or else `wanted-2`, `wanted-3` and so on.
     pub(crate) fn free(&mut self, wanted: String) -> String {
         if self.get(&wanted).is_none() {
             return wanted;
@@ -48,7 +49,7 @@ impl Positions {
     }
 }
 
-/// Certificates of listeners by their files, with their names.
+/// Certificates of listeners by their files, and the names of each.
 #[derive(Debug, Default)]
 pub(crate) struct Certificates {
     /// Positions by listener, certificate file and key file.
@@ -57,7 +58,8 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// The position of a listener's certificate, and true if it is new; a new one gets `next`.
+    /// Position of a listener's certificate, and whether it is new; a new one gets the position
+    /// `next`.
     pub(crate) fn position(
         &mut self,
         listener: usize,
@@ -72,7 +74,7 @@ impl Certificates {
         (position, known.is_none())
     }
 
-    /// Returns true if a name is new to a listener's certificate.
+    /// Returns true if the listener's certificate did not have this name yet.
     pub(crate) fn is_new_name(&mut self, listener: usize, certificate: usize, name: &str) -> bool {
         work::step();
         self.names.insert((listener, certificate, name.to_owned()))

@@ -1,6 +1,6 @@
-//! KDL nodes, and their text.
+//! KDL nodes and their serialization.
 
-/// A node with arguments that are written already, and a block.
+/// A KDL node with serialized arguments and a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Node {
     name: String,
@@ -16,12 +16,12 @@ impl Node {
         }
     }
 
-    /// A setting with one text.
+    /// A setting with a string.
     pub(crate) fn text(name: &str, value: &str) -> Self {
         Self::new(name).arg(value)
     }
 
-    /// A setting with one number.
+    /// A setting with a number.
     pub(crate) fn number(name: &str, value: u64) -> Self {
         let mut node = Self::new(name);
         node.arguments.push(value.to_string());
@@ -37,7 +37,7 @@ impl Node {
         values.into_iter().fold(self, Self::arg)
     }
 
-    /// A value in which braces stand for themselves.
+    /// Adds a string in which braces are literal.
     pub(crate) fn raw(mut self, value: &str) -> Self {
         let is_plain = value.chars().all(is_written) && !value.contains("\"#");
         let written = if value.contains(['{', '}']) && is_plain {
@@ -49,7 +49,7 @@ impl Node {
         self
     }
 
-    /// An argument that is written already.
+    /// Adds an argument that is already serialized.
     pub(crate) fn word(mut self, written: &str) -> Self {
         self.arguments.push(written.to_owned());
         self
@@ -65,7 +65,7 @@ impl Node {
         self
     }
 
-    /// The node, unless it has no arguments.
+    /// The node, or `None` if it has no arguments.
     pub(crate) fn with_arguments(self) -> Option<Self> {
         (!self.arguments.is_empty()).then_some(self)
     }
@@ -75,12 +75,12 @@ impl Node {
         self.name == name
     }
 
-    /// The first argument, as it is written.
+    /// The first argument in its serialized form.
     pub(crate) fn first(&self) -> Option<&str> {
         self.arguments.first().map(String::as_str)
     }
 
-    /// Returns true if a node of this name is in the block.
+    /// Returns true if the block has a node with this name.
     pub(crate) fn holds(&self, name: &str) -> bool {
         self.children.iter().any(|child| child.name == name)
     }
@@ -89,12 +89,12 @@ impl Node {
         !self.children.is_empty()
     }
 
-    /// Number of its arguments and those of its block, with the nodes themselves.
+    /// Number of arguments and nodes, including those of the block.
     pub(crate) fn size(&self) -> usize {
         1 + self.arguments.len() + self.children.iter().map(Self::size).sum::<usize>()
     }
 
-    /// Writes the node at a depth of nesting.
+    /// Writes the node, indented by `depth`.
     pub(crate) fn write(&self, depth: usize, text: &mut String) {
         let indent = "    ".repeat(depth);
         text.push_str(&indent);
@@ -104,7 +104,7 @@ impl Node {
             text.push_str(argument);
         }
         if self.children.is_empty() {
-            // A block without settings is a setting by its presence.
+            // `tls` is enabled by its presence, even with an empty block.
             if self.arguments.is_empty() && self.name == "tls" {
                 text.push_str(" { }");
             }
@@ -137,7 +137,7 @@ fn quoted(value: &str) -> String {
     written
 }
 
-/// Returns true if a character may be written as it is: not a control character, and not one that
+/// Returns true if a character may be written literally: neither a control character nor one that
 /// changes the direction of text.
 pub(crate) fn is_written(c: char) -> bool {
     let is_mark = matches!(

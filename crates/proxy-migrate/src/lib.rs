@@ -1,8 +1,9 @@
-//! Configurations of other servers, written as KDL.
+//! Converts configurations of other servers to KDL.
 //!
-//! [`migrate`] carries over the common subset: listeners, names, certificates, upstreams, files, redirects, header
-//! fields, rewrites, networks, times, sizes, rates. Everything else is listed with its place and a way to do without
-//! it. A request for content that could not be converted is answered 501, so that no other route takes it.
+//! [`migrate`] converts the common subset: listeners, names, certificates, upstreams, files,
+//! redirects, header fields, rewrites, networks, timeouts, sizes, rates. Everything else is noted
+//! with its place and an alternative. If content cannot be converted, its route answers 501, so
+//! that no other route gets its requests.
 
 mod caddy;
 mod cursor;
@@ -24,30 +25,31 @@ mod write;
 pub use migrated::{Migrated, NotMigrated, Place, SyntaxError};
 pub use source::Source;
 
-/// A server with a configuration that can be migrated.
+/// Format of the configuration to migrate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// `nginx.conf`, or a file of servers.
+    /// `nginx.conf`, or a file with `server` blocks.
     Nginx,
     /// Caddyfile, as of Caddy 2.
     Caddy,
     /// `haproxy.cfg`.
     Haproxy,
-    /// A static configuration of Traefik, or a dynamic one, in YAML or TOML.
+    /// Static or dynamic configuration of Traefik, in YAML or TOML.
     Traefik,
 }
 
-/// Size of the header fields of a request that fit into the buffer of `HAProxy`.
+/// Maximum size of a request's header fields in HAProxy's buffer.
 const HAPROXY_HEADER_BYTES: u64 = 15 << 10;
-/// Size of the header fields for servers that accept more than clients send: the limit of nginx.
+/// Maximum size of header fields for servers with larger limits than clients use; equal to nginx's.
 const HEADER_BYTES: u64 = 32 << 10;
 
-/// Migrates a configuration. `included` gives the files of an `include` or an `errorfile` for its pattern as written:
-/// `None` if they are not there, so that directives are missing. A pattern with a wildcard may fit no file.
+/// Migrates a configuration. `included` returns the files for the pattern of an `include` or
+/// `errorfile`, as written; `None` if they are missing, which leaves out directives. A pattern with
+/// a wildcard may match no file.
 ///
 /// # Errors
 ///
-/// The first place where the text is not of the language.
+/// The first place with a syntax error.
 pub fn migrate(
     language: Language,
     source: &Source,
@@ -64,7 +66,7 @@ pub fn migrate(
         Language::Traefik => traefik::read(source, included)?,
     };
     match language {
-        // Its own limits are written.
+        // nginx's own limits are converted.
         Language::Nginx => {}
         Language::Haproxy => site.raise_limits(HAPROXY_HEADER_BYTES),
         Language::Caddy | Language::Traefik => site.raise_limits(HEADER_BYTES),

@@ -2,41 +2,41 @@
 
 use std::fmt;
 
-/// A line of a file.
+/// A line in a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// From 1.
+    /// Line, from 1.
     pub line: u32,
 }
 
-/// A directive that was not converted, or not with its whole meaning.
+/// A directive that was not converted, or only in part.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NotMigrated {
-    /// The first line of the directive.
+    /// First line of the directive.
     pub place: Place,
-    /// The directive as written, without its block.
+    /// Text of the directive, without its block.
     pub directive: String,
-    /// The difference, and what to do about it.
+    /// What differs, and what to do about it.
     pub advice: String,
 }
 
-/// A configuration that was migrated.
+/// Result of a migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Migrated {
-    /// The configuration in KDL, with `tests` of what was converted.
+    /// Configuration in KDL, including `tests` of its routes.
     pub text: String,
-    /// Directives that were not migrated, in the order of their places.
+    /// Directives that were not migrated, sorted by place.
     pub notes: Vec<NotMigrated>,
 }
 
-/// A place where a text is not of its language.
+/// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// The line where it was noticed.
+    /// Line where the error was detected.
     pub place: Place,
-    /// Fault in a sentence, without the place.
+    /// Description of the error, without its place.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! Configurations of nginx.
+//! Reads `nginx.conf`.
 
 mod advice;
 mod checks;
@@ -25,12 +25,12 @@ use crate::units;
 use parser::Directive;
 use scope::Scope;
 
-/// Size of a request body where no directive names one.
+/// nginx's default for `client_max_body_size`.
 const DEFAULT_BODY_BYTES: u64 = 1 << 20;
-/// Size of one header field where no directive names one.
+/// nginx's default size of a header field.
 const DEFAULT_HEADER_BYTES: u64 = 8 << 10;
 
-/// Reads a main file, or a file of servers such as those in `sites-enabled`.
+/// Reads a main file, or a file of servers as in `sites-enabled`.
 pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let directives = parser::parse(source, included)?;
     let mut site = Site::default();
@@ -64,7 +64,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     } else {
         listen::write_client_timeouts(&mut site, &main);
     }
-    // After the timeouts: those are of requests.
+    // After the timeouts, which apply to requests only.
     for block in streams() {
         stream::read(&mut site, block.children());
     }
@@ -74,7 +74,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     Ok(site)
 }
 
-/// Limits of bodies and of header fields, which are those of nginx where no directive names others.
+/// Converts limits on bodies and header fields; without directives, nginx's defaults.
 fn limits(site: &mut Site, context: &[Directive], body: u64) {
     let (mut value, mut all) = (DEFAULT_HEADER_BYTES, 4 * DEFAULT_HEADER_BYTES);
     let buffers = context
@@ -108,7 +108,7 @@ fn body_bytes(block: &[Directive]) -> Option<u64> {
     }
 }
 
-/// Directives of the main context.
+/// Converts directives of the main context.
 fn process(site: &mut Site, block: &[Directive]) {
     for directive in block {
         match (&*directive.name, directive.word(0)) {
@@ -163,7 +163,7 @@ fn in_http(site: &mut Site, block: &[Directive]) {
     server::read_all(site, &servers, &scope);
 }
 
-/// Returns true if there is a log of the kind already; a further one is listed.
+/// Returns true if a log of this kind exists already; a second one is noted.
 fn has_log(site: &mut Site, directive: &Directive, kind: &str) -> bool {
     let has_log = site.settings.iter().any(|node| node.holds(kind));
     if has_log {

@@ -1,4 +1,4 @@
-//! The parts that are converted, in the terms of the configuration that is written.
+//! Model of the converted configuration, common to all languages.
 
 mod bounds;
 mod header_name;
@@ -12,57 +12,58 @@ use std::collections::{HashMap, HashSet};
 
 pub(crate) use header_name::{Message, fault as header_fault};
 
-/// Maximum number of conditions and edits of all routes: hosts of a server count for each of its locations.
+/// Maximum number of conditions and edits of all routes; a server's hosts count for each of its
+/// locations.
 const MAX_ROUTE_PARTS: usize = 1_000_000;
-/// Size of a body that is as good as unlimited.
+/// A practically unlimited body size.
 pub(crate) const MAX_BODY_BYTES: u64 = 1 << 40;
-/// Maximum length of a name, with room for a number: names have at most 128 characters.
+/// Maximum length of a name, which leaves room for a number: names may have 128 characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// A configuration to be written.
+/// The configuration to write.
 #[derive(Debug, Default)]
 pub(crate) struct Site {
-    /// Blocks at the top, besides those below.
+    /// Top-level blocks other than those below.
     pub(crate) settings: Vec<Node>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) routes: Vec<Route>,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Nodes `agent`.
+    /// `agent` nodes.
     pub(crate) agents: Vec<Node>,
-    /// Names of agents for login servers, by their settings.
+    /// Names of login servers' agents, by their settings.
     agent_names: HashMap<String, String>,
     /// Directives that were not migrated.
     pub(crate) notes: Vec<NotMigrated>,
     route_names: Positions,
     upstream_names: Positions,
-    /// Upstreams with a single target of weight 1, by its address.
+    /// Upstreams with a single target of weight 1, by address.
     lone_targets: Positions,
-    /// Upstreams by everything but their names.
+    /// Upstreams by everything except their names.
     equal_upstreams: Positions,
-    /// Names of upstreams by the name of the first one with these targets, and by their TLS.
+    /// Names of upstreams by the first upstream with the same targets, and by TLS settings.
     tls_upstreams: HashMap<(String, String), String>,
     listener_names: Positions,
     listener_addresses: Positions,
     certificates: Certificates,
-    /// Files of passwords that `basic-auth` can read.
+    /// Password files that `basic-auth` can read.
     pub(crate) password_files: HashSet<String>,
-    /// Names of upstreams without a target.
+    /// Names of upstreams without targets.
     pub(crate) empty_upstreams: HashSet<String>,
-    /// Conditions and edits of the routes.
+    /// Number of conditions and edits of all routes.
     parts: usize,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
     pub(crate) name: String,
-    /// `host:port`, or `unix:/path`.
+    /// Address: `host:port` or `unix:/path`.
     pub(crate) address: String,
     pub(crate) is_tls: bool,
-    /// HTTP/3 is wanted; written where other settings allow it.
+    /// HTTP/3 is requested; written only if other settings permit it.
     pub(crate) http3: bool,
-    /// Connections are relayed; `None` for HTTP.
+    /// How connections are relayed; `None` for HTTP.
     pub(crate) relay: Option<Relay>,
-    /// The first one is the default.
+    /// Certificates; the first is the default.
     pub(crate) certificates: Vec<Certificate>,
     /// Settings of the block `tls`.
     pub(crate) tls: Vec<Node>,
@@ -70,12 +71,12 @@ pub(crate) struct Listener {
     pub(crate) timeouts: Vec<Node>,
 }
 
-/// A protocol of a listener that relays connections.
+/// Protocol of a listener that relays connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relay {
-    /// With or without TLS that ends at the listener.
+    /// TCP, with or without TLS termination.
     Tcp,
-    /// TLS of the targets, by server name.
+    /// TLS passed through to the targets, selected by server name.
     Passthrough,
 }
 
@@ -93,24 +94,24 @@ pub(crate) struct Route {
     /// Names of listeners; empty for all.
     pub(crate) listeners: Vec<String>,
     pub(crate) hosts: Vec<String>,
-    /// Alternatives; empty for every path.
+    /// Alternative paths; empty for every path.
     pub(crate) paths: Vec<Path>,
     /// Further conditions.
     pub(crate) matches: Vec<Node>,
     pub(crate) service: Service,
-    /// Names of agents that decide about each request.
+    /// Agents that decide on each request.
     pub(crate) agents: Vec<String>,
     pub(crate) policies: Policies,
-    /// The host of the route's test, of a route without one.
+    /// Host in the test of a route without a host.
     pub(crate) sample_host: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     Exact(String),
-    /// Whole segments, or every path after a slash at the end.
+    /// Whole segments, or every path after a trailing slash.
     Prefix(String),
-    /// Every path that begins with the text.
+    /// Every path that starts with the text.
     Beginning(String),
     Regex(String),
 }
@@ -127,13 +128,13 @@ pub(crate) enum Service {
     Redirect {
         to: Option<String>,
         status: u16,
-        /// A prefix of the path, and its replacement.
+        /// Prefix of the path, and its replacement.
         replace_prefix: Option<(String, String)>,
     },
     Respond {
         status: u16,
         body: Option<String>,
-        /// `None` for plain text.
+        /// Media type; `None` for plain text.
         content_type: Option<String>,
     },
 }
@@ -143,9 +144,9 @@ pub(crate) struct Policies {
     pub(crate) request_headers: Vec<Node>,
     pub(crate) response_headers: Vec<Node>,
     pub(crate) timeouts: Vec<Node>,
-    /// The path that the upstream gets.
+    /// Rewrite of the path for the upstream.
     pub(crate) rewrite: Option<Rewrite>,
-    /// True if a rewrite leaves `Location` of responses as it is.
+    /// Set if the rewrite does not adjust `Location` in responses.
     pub(crate) keeps_location: bool,
     pub(crate) allow: Vec<String>,
     pub(crate) deny: Vec<String>,
@@ -163,15 +164,15 @@ pub(crate) enum Rewrite {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Upstream {
     pub(crate) name: String,
-    /// Addresses with weights.
+    /// Addresses with their weights.
     pub(crate) targets: Vec<(String, u64)>,
-    /// Addresses of the targets that serve only while no other one can.
+    /// Addresses of targets that serve only while no other target can.
     pub(crate) backups: Vec<String>,
     pub(crate) settings: Vec<Node>,
     pub(crate) timeouts: Vec<Node>,
-    /// TLS to the targets, with its settings.
+    /// Settings for TLS to the targets; `None` for plaintext.
     pub(crate) tls: Option<Vec<Node>>,
-    /// True if a route with these settings of TLS uses it.
+    /// Set if a route uses the upstream with these TLS settings.
     pub(crate) has_its_tls: bool,
 }
 
@@ -193,7 +194,7 @@ impl Route {
 }
 
 impl Service {
-    /// The answer for content that could not be converted.
+    /// Response for content that could not be converted.
     pub(crate) fn not_migrated() -> Self {
         Self::Respond {
             status: 501,
@@ -202,7 +203,7 @@ impl Service {
         }
     }
 
-    /// An answer in the proxy's own form.
+    /// Response in the proxy's default format.
     pub(crate) const fn refusal(status: u16) -> Self {
         Self::Respond {
             status,
@@ -213,7 +214,7 @@ impl Service {
 }
 
 impl Site {
-    /// Adds a note about a directive that was not migrated, or not with its whole meaning.
+    /// Notes a directive that was not converted, or only in part.
     pub(crate) fn note(&mut self, place: &Place, directive: &str, advice: &str) {
         self.notes.push(NotMigrated {
             place: place.clone(),
@@ -222,7 +223,7 @@ impl Site {
         });
     }
 
-    /// Bodies of any size, which servers without a limit take, and header fields of this size.
+    /// Permits bodies of any size, as servers without a limit do, and header fields of this size.
     pub(crate) fn raise_limits(&mut self, header_bytes: u64) {
         let is_relay = |it: &Listener| it.relay.is_some();
         if self.listeners.iter().all(is_relay) {
@@ -245,12 +246,12 @@ impl Site {
         }
     }
 
-    /// Returns true if the routes have more parts than are written: the migration fails.
+    /// Returns true if the routes exceed the maximum number of parts, and the migration must fail.
     pub(crate) const fn is_full(&self) -> bool {
         self.parts > MAX_ROUTE_PARTS
     }
 
-    /// A name that no route has yet.
+    /// An unused name for a route.
     pub(crate) fn route_name(&mut self, wanted: &str) -> String {
         let routes = &self.routes;
         self.route_names
@@ -258,7 +259,7 @@ impl Site {
         self.route_names.free(name_of(wanted))
     }
 
-    /// A name that no upstream has yet.
+    /// An unused name for an upstream.
     pub(crate) fn upstream_name(&mut self, wanted: &str) -> String {
         self.read_upstreams();
         self.upstream_names.free(name_of(wanted))
@@ -271,15 +272,16 @@ impl Site {
         self.upstreams.get_mut(position)
     }
 
-    /// The upstream with one target alone.
+    /// The upstream with a single target.
     pub(crate) fn upstream_of(&mut self, target: &str) -> Option<&mut Upstream> {
         self.read_upstreams();
         let position = self.lone_targets.get(target)?;
         self.upstreams.get_mut(position)
     }
 
-    /// The name of the upstream with the targets and settings of `name` and with this TLS, and true if it is new. The
-    /// first use sets the TLS of `name` itself; another TLS makes a copy.
+    /// Name of the upstream with the targets and settings of `name` and these TLS settings, and
+    /// whether it is new. The first use sets the TLS settings of `name`; different ones create a
+    /// copy.
     pub(crate) fn upstream_with_tls(
         &mut self,
         name: &str,
@@ -324,7 +326,7 @@ impl Site {
         self.lone_targets.read(upstreams.len(), target);
     }
 
-    /// The name of an upstream that differs in nothing but its name.
+    /// Name of an upstream that differs only in its name.
     pub(crate) fn upstream_like(&mut self, upstream: &Upstream) -> Option<String> {
         let upstreams = &self.upstreams;
         let key = |at: usize| upstreams.get(at).map(Upstream::content);
@@ -333,7 +335,7 @@ impl Site {
         upstreams.get(position).map(|it| it.name.clone())
     }
 
-    /// The name of the agent for a login server with these settings, which is added if there is none yet.
+    /// Name of the agent for a login server with these settings, which is added if necessary.
     pub(crate) fn login_agent(&mut self, settings: Vec<Node>) -> String {
         work::step();
         let next = self.agent_names.len() + 1;
@@ -349,7 +351,7 @@ impl Site {
         name.clone()
     }
 
-    /// The position of the listener with an address.
+    /// Position of the listener with an address.
     pub(crate) fn listener_at(&mut self, address: &str) -> Option<usize> {
         let listeners = &self.listeners;
         let key = |at: usize| listeners.get(at).map(|it| it.address.as_str());
@@ -357,7 +359,7 @@ impl Site {
         self.listener_addresses.get(address)
     }
 
-    /// A name that no listener has yet.
+    /// An unused name for a listener.
     pub(crate) fn listener_name(&mut self, wanted: String) -> String {
         let listeners = &self.listeners;
         let key = |at: usize| listeners.get(at).map(|it| it.name.as_str());
@@ -369,7 +371,7 @@ impl Site {
         self.listener_names.free(numbered)
     }
 
-    /// Adds a certificate, or names of it, to the listener at a position.
+    /// Adds a certificate, or further names for it, to the listener at `position`.
     pub(crate) fn add_certificate<'n>(
         &mut self,
         position: usize,
@@ -397,7 +399,7 @@ impl Site {
         }
     }
 
-    /// Routes for requests that name all listeners need to name none.
+    /// Removes the list of listeners from routes that list all of them.
     pub(crate) fn shorten_listeners(&mut self) {
         let is_relay = |it: &Listener| it.relay.is_some();
         let relays = self.listeners.iter().filter(|it| is_relay(it));
@@ -416,7 +418,7 @@ impl Site {
 }
 
 impl Upstream {
-    /// Everything but the name, as a key.
+    /// Everything except the name, as a key.
     fn content(&self) -> String {
         let Self {
             name: _,
@@ -432,7 +434,7 @@ impl Upstream {
 }
 
 impl Route {
-    /// Number of its conditions and edits, with the route itself.
+    /// Number of conditions and edits, plus one for the route.
     fn parts(&self) -> usize {
         let Policies {
             request_headers,
@@ -452,7 +454,7 @@ impl Route {
     }
 }
 
-/// A name of letters, digits, dots and dashes.
+/// Reduces a text to letters, digits, dots and dashes.
 fn name_of(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
     let words = text.split(|c| !is_plain(c)).filter(|word| !word.is_empty());
@@ -465,7 +467,7 @@ fn name_of(text: &str) -> String {
     }
 }
 
-/// A text as a regular expression of itself.
+/// Regular expression that matches exactly a text.
 pub(crate) fn escaped(text: &str) -> String {
     let mut regex = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Configurations of Traefik: the static one with the files that it names, or a dynamic one.
+//! Reads Traefik's configuration: a static one with the files that it names, or a dynamic one.
 
 mod conditions;
 mod configuration;
@@ -22,7 +22,7 @@ use routers::Router;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use tls::Hosts;
 
-/// Reads a file, and those of its provider `file`.
+/// Reads a file, and the files of its provider `file`.
 pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let mut site = Site::default();
     let main = document::parse(source)?;
@@ -62,7 +62,7 @@ pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, Synt
     Ok(site)
 }
 
-/// Hosts of the routers of an entry point, by the resolver of their certificates.
+/// Hosts of an entry point's routers, by certificate resolver.
 fn hosts<'d>(routers: &[&Router<'d>], point: &entry_points::EntryPoint<'d>) -> Vec<Hosts<'d>> {
     let point_resolver = point.tls().and_then(|tls| tls.text_of("certResolver"));
     let mut by_resolver: BTreeMap<&str, Hosts<'d>> = BTreeMap::new();
@@ -78,7 +78,7 @@ fn hosts<'d>(routers: &[&Router<'d>], point: &entry_points::EntryPoint<'d>) -> V
     by_resolver.into_values().collect()
 }
 
-/// The files of the provider `file`.
+/// Files of the provider `file`.
 fn provided(site: &mut Site, main: &Value, included: Included<'_>) -> Vec<Source> {
     let Some(providers) = main.get("providers") else {
         return Vec::new();
@@ -117,7 +117,7 @@ fn provided(site: &mut Site, main: &Value, included: Included<'_>) -> Vec<Source
     files
 }
 
-/// Lists the parts of documents that are not converted.
+/// Notes parts of the documents that are not converted.
 fn note_parts(site: &mut Site, documents: &[Value]) {
     for entry in documents.iter().flat_map(Value::entries) {
         let advice = match entry.key.to_ascii_lowercase().as_str() {

@@ -1,8 +1,9 @@
-//! Times, sizes and networks of other servers.
+//! Parsing of times, sizes and networks in other servers' notations.
 
 use std::net::IpAddr;
 
-/// A time in milliseconds: `60`, `60s`, `1m`, `500ms`, `1h30m`. A number alone is in units of `unit_ms`.
+/// Parses a time to milliseconds: `60`, `60s`, `1m`, `500ms`, `1h30m`. A number alone is in units
+/// of `unit_ms`.
 pub(crate) fn milliseconds(text: &str, unit_ms: u64) -> Option<u64> {
     let mut rest = text.trim();
     let mut total = 0_u64;
@@ -29,7 +30,7 @@ pub(crate) fn milliseconds(text: &str, unit_ms: u64) -> Option<u64> {
     (!text.trim().is_empty()).then_some(total)
 }
 
-/// A size in bytes: `1024`, `8k`, `10m`, `10MB`, `1g`, all with binary prefixes as nginx has them.
+/// Parses a size to bytes: `1024`, `8k`, `10m`, `10MB`, `1g`, all with binary prefixes as in nginx.
 pub(crate) fn bytes(text: &str) -> Option<u64> {
     let lower = text.trim().to_ascii_lowercase();
     let digits = lower
@@ -46,7 +47,7 @@ pub(crate) fn bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(per)
 }
 
-/// A size in bytes, as Caddy has it: `10MB` with decimal prefixes, `10MiB` with binary ones.
+/// Parses a size to bytes as in Caddy: `10MB` with decimal prefixes, `10MiB` with binary ones.
 pub(crate) fn decimal_bytes(text: &str) -> Option<u64> {
     let lower = text.trim().to_ascii_lowercase();
     let per = match lower
@@ -62,7 +63,7 @@ pub(crate) fn decimal_bytes(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(per)
 }
 
-/// The time of a probe that is written: one that is longer than the interval would overlap with the next.
+/// Timeout of a probe, limited to the interval: a longer one would overlap with the next probe.
 pub(crate) fn probe_timeout(interval_ms: Option<u64>, timeout_ms: Option<u64>) -> Option<u64> {
     let interval = interval_ms.unwrap_or(10_000);
     let timeout = timeout_ms.unwrap_or(5_000);
@@ -73,7 +74,7 @@ pub(crate) fn probe_timeout(interval_ms: Option<u64>, timeout_ms: Option<u64>) -
     }
 }
 
-/// Returns true if a word is an address, or a network.
+/// Returns true if a word is an IP address or a network.
 pub(crate) fn is_network(word: &str) -> bool {
     let (address, length) = match word.split_once('/') {
         Some((address, length)) => (address, length.parse::<u8>().ok()),

@@ -1,4 +1,5 @@
-//! Steps of searches. Tests count them: their number grows with the input, not with its square.
+//! Counter of search steps. Tests check that their number grows with the input and not with its
+//! square.
 
 #[cfg(test)]
 use std::cell::Cell;
@@ -14,11 +15,11 @@ pub(crate) fn step() {
     STEPS.set(STEPS.get() + 1);
 }
 
-/// Nothing outside of tests.
+/// Does nothing outside of tests.
 #[cfg(not(test))]
 pub(crate) const fn step() {}
 
-/// Steps of `run` on this thread.
+/// Number of steps of `run` on this thread.
 #[cfg(test)]
 pub(crate) fn steps_of<T>(run: impl FnOnce() -> T) -> (u64, T) {
     STEPS.set(0);

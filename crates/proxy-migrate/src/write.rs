@@ -1,4 +1,4 @@
-//! The text of a site.
+//! Serializes a site.
 
 mod usable;
 
@@ -10,7 +10,7 @@ use crate::site::{
 use crate::tests_block;
 use std::fmt::Write as _;
 
-/// Writes a site, with tests of its routes.
+/// Serializes a site, including tests of its routes.
 pub(crate) fn write(mut site: Site, file: &str) -> Migrated {
     usable::make_usable(&mut site, file);
     let tests = tests_block::tests(&site);
@@ -225,7 +225,7 @@ fn upstream(upstream: &Upstream) -> Node {
         tls,
         has_its_tls: _,
     } = upstream;
-    // If every target is a backup, none is treated as one.
+    // If all targets are backups, none is treated as one.
     let has_first = targets
         .iter()
         .any(|(address, _)| !backups.contains(address));

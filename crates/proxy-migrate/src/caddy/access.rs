@@ -1,4 +1,4 @@
-//! Directives that let requests in or refuse them: passwords, login servers, networks.
+//! Directives that admit or refuse requests: passwords, login servers, networks.
 
 use super::matcher::Definitions;
 use super::order;
@@ -8,17 +8,17 @@ use crate::kdl::Node;
 use crate::site::{Message, Policies, Site, Upstream, header_fault};
 use crate::units;
 
-/// Beginnings of hashes that `basic-auth` accepts.
+/// Prefixes of password hashes that `basic-auth` accepts.
 const HASHES: &[&str] = &["$2a$", "$2b$", "$2y$", "$argon2"];
 
-/// Clients that a directive refuses, by their networks.
+/// Networks of the clients that a directive refuses.
 pub(super) struct Refusal {
     networks: Vec<String>,
-    /// True if the clients of all other networks are refused.
+    /// Set if the clients of all other networks are refused instead.
     pub(super) is_for_others: bool,
 }
 
-/// The block `basic-auth` of a `basic_auth` for all requests; `None` if it cannot be written.
+/// The block `basic-auth` for a `basic_auth` of all requests; `None` if it cannot be converted.
 pub(super) fn password(directive: &Directive, arguments: &[String]) -> Option<Node> {
     let realm = match arguments {
         [] => "restricted",
@@ -37,12 +37,13 @@ pub(super) fn password(directive: &Directive, arguments: &[String]) -> Option<No
         let is_user = is_known && !name.contains(['{', ':']);
         node = node.child(is_user.then(|| Node::text("user", name).raw(hash))?);
     }
-    // Caddy sends them on.
+    // Caddy forwards the credentials to the upstream.
     let node = node.child(crate::write::flag("forward-credentials"));
     (has_realm && !directive.block.is_empty()).then_some(node)
 }
 
-/// Adds the agent for a `forward_auth` for all requests, and returns its name; `None` if it cannot be written.
+/// Adds an agent for a `forward_auth` of all requests, and returns its name; `None` if it cannot be
+/// converted.
 pub(super) fn login_server(
     site: &mut Site,
     directive: &Directive,
@@ -94,8 +95,8 @@ fn is_plain_path(path: &str) -> bool {
 }
 
 impl Refusal {
-    /// The networks of `respond @name 403` and its like, where contents for all other requests follow: every route of
-    /// theirs gets the list.
+    /// Reads `respond @name 403` and the like, followed by content for all other requests: the
+    /// networks apply to every route of that content.
     pub(super) fn read(
         directive: &Directive,
         later: &[&Directive],
@@ -129,7 +130,7 @@ impl Refusal {
         })
     }
 
-    /// Adds the networks to the policies of routes.
+    /// Adds the networks to a route's policies.
     pub(super) fn apply(self, policies: &mut Policies) {
         if self.is_for_others {
             policies.allow.extend(self.networks);
@@ -139,7 +140,7 @@ impl Refusal {
     }
 }
 
-/// The networks of `private_ranges`.
+/// Networks of the placeholder `private_ranges`.
 const PRIVATE_RANGES: &[&str] = &[
     "192.168.0.0/16",
     "172.16.0.0/12",

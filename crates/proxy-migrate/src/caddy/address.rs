@@ -1,4 +1,4 @@
-//! Addresses of sites, as listeners and hosts.
+//! Converts site addresses to listeners and hosts.
 
 use super::automatic::{self, Automatic};
 use super::parser::Directive;
@@ -7,22 +7,22 @@ use crate::site::{Listener, Route, Service, Site};
 use std::collections::HashSet;
 use std::net::IpAddr;
 
-/// The listeners and hosts of a site.
+/// Listeners and hosts of a site.
 pub(super) struct Addresses {
     pub(super) listeners: Vec<String>,
     pub(super) hosts: Vec<String>,
-    /// The path of the only address.
+    /// Path of the site's only address.
     pub(super) path: Option<String>,
-    /// True if a path or an address could not be converted, so nothing is served.
+    /// Set if an address or its path could not be converted: the site serves nothing.
     pub(super) is_closed: bool,
 }
 
-/// The parts of an address such as `https://shop.example.com:8443/path`.
+/// Parts of an address such as `https://shop.example.com:8443/path`.
 struct Parts<'w> {
     scheme: Option<&'w str>,
     host: &'w str,
     port: Option<&'w str>,
-    /// Without its first slash.
+    /// Path without its leading slash.
     path: &'w str,
 }
 
@@ -102,7 +102,7 @@ pub(super) fn read(
             );
         }
         let port = port.unwrap_or(if is_tls { "443" } else { "80" });
-        // A site of a loopback address is none for other hosts.
+        // A site with a loopback address does not serve other hosts.
         let loopback = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
         let is_loopback = loopback.is_some_and(|it| it.is_loopback());
         let bound = if is_loopback { host } else { &bound };
@@ -133,7 +133,7 @@ pub(super) fn read(
     }
 }
 
-/// An address with the default in place of a variable; without one the site is closed.
+/// Replaces a variable in an address by its default; without a default the site is closed.
 fn without_variables<'w>(
     site: &mut Site,
     block: &Directive,
@@ -157,7 +157,7 @@ fn without_variables<'w>(
     default.unwrap_or(":80")
 }
 
-/// The address of `bind`, or all addresses; `None` if it is not one address.
+/// Address of `bind`, or all addresses without it; `None` if there are several.
 fn bound(site: &mut Site, block: &Directive) -> Option<String> {
     let Some(bind) = block.block.iter().find(|it| it.name() == "bind") else {
         return Some("0.0.0.0".to_owned());
@@ -179,14 +179,14 @@ fn bound(site: &mut Site, block: &Directive) -> Option<String> {
     })
 }
 
-/// The files of `tls CERT KEY`.
+/// Certificate and key files of `tls CERT KEY`.
 fn certificate(block: &Directive) -> Option<(String, String)> {
     let tls = block.block.iter().find(|it| it.name() == "tls")?;
     let (cert, key) = (tls.words.get(1)?, tls.words.get(2)?);
     Some((cert.clone(), key.clone()))
 }
 
-/// The position of the listener of an address.
+/// Position of the listener for an address, which is added if necessary.
 fn listener(site: &mut Site, bound: &str, port: &str, is_tls: bool) -> usize {
     let address = format!("{bound}:{port}");
     if let Some(known) = site.listener_at(&address) {
@@ -210,7 +210,7 @@ fn listener(site: &mut Site, bound: &str, port: &str, is_tls: bool) -> usize {
     site.listeners.len() - 1
 }
 
-/// Caddy redirects a name with a certificate from port 80.
+/// Adds the redirect from port 80 that Caddy makes for each host with a certificate.
 fn redirect(site: &mut Site, bound: &str, host: &str) {
     let position = listener(site, bound, "80", false);
     let listener = site.listeners.get(position).map(|it| it.name.clone());

@@ -1,4 +1,4 @@
-//! Certificates that Caddy obtains by itself, as blocks `acme`.
+//! Certificates that Caddy obtains automatically, as blocks `acme`.
 
 use super::parser::Directive;
 use crate::kdl::Node;
@@ -6,10 +6,10 @@ use crate::migrated::Place;
 use crate::site::Site;
 use std::collections::HashSet;
 
-/// The authority that Caddy uses where none is named.
+/// Caddy's default authority.
 const DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Options that make certificates in a way that a block `acme` does not.
+/// Options by which Caddy obtains certificates in ways that a block `acme` does not support.
 const OTHER_WAYS: &[&str] = &[
     "acme_ca_root",
     "acme_dns",
@@ -21,17 +21,18 @@ const OTHER_WAYS: &[&str] = &[
     "on_demand_tls",
 ];
 
-/// The account of the global options.
+/// ACME account of the global options.
 pub(super) struct Automatic {
     email: String,
     directory: String,
     place: Place,
-    /// Hosts with a block.
+    /// Hosts that have a block `acme` already.
     hosts: HashSet<String>,
 }
 
 impl Automatic {
-    /// The account of a block of global options; `None` without an address, or where certificates come in another way.
+    /// Reads the account from the global options; `None` without an e-mail address, or if
+    /// certificates are obtained in another way.
     pub(super) fn read(options: &Directive) -> Option<Self> {
         let find = |name: &str| options.block.iter().find(|it| it.name() == name);
         let is_other = |it: &Directive| OTHER_WAYS.contains(&it.name());
@@ -47,12 +48,13 @@ impl Automatic {
         })
     }
 
-    /// Returns true if a host has a block.
+    /// Returns true if a host has a block `acme`.
     pub(super) fn has_certificates(&self) -> bool {
         !self.hosts.is_empty()
     }
 
-    /// Adds a block `acme` for a host to the listener at a position. Caddy obtains a certificate for each host.
+    /// Adds a block `acme` for a host to the listener at `position`. Caddy obtains a certificate
+    /// per host.
     pub(super) fn obtain(&mut self, site: &mut Site, position: usize, host: &str) {
         if !self.hosts.insert(host.to_ascii_lowercase()) {
             return;
@@ -77,7 +79,7 @@ fn is_plain(word: &str) -> bool {
     !word.contains(['{', '"', ' '])
 }
 
-/// Returns true if Caddy would obtain a certificate for a host by HTTP.
+/// Returns true if Caddy would obtain the host's certificate by the HTTP challenge.
 pub(super) fn is_obtained(block: &Directive, host: &str) -> bool {
     let has_own = block.block.iter().any(|it| it.name() == "tls");
     let is_host = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);

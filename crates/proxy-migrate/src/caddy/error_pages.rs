@@ -1,4 +1,4 @@
-//! Pages of errors from `handle_errors`.
+//! Converts `handle_errors` to error pages.
 
 use super::matcher::is_matcher;
 use super::parser::Directive;
@@ -8,7 +8,7 @@ use crate::site::Site;
 const ADVICE: &str = "write `error-pages { page 404 file=\"404.html\" }`; errors have the proxy's own body until then";
 const COVERED: &str = "an earlier `handle_errors` has its statuses";
 
-/// Placeholders of errors, and those of pages here.
+/// Caddy's placeholders in error pages, with the proxy's.
 const PLACEHOLDERS: &[(&str, &str)] = &[
     ("{err.status_code}", "{status}"),
     ("{err.status_text}", "{status_text}"),
@@ -19,17 +19,17 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
 ];
 const STATUS: &str = "{status}";
 
-/// A page: its status or class as in `404` and `5xx`, and its setting.
+/// A status or class, such as `404` or `5xx`, with its setting.
 type Page = (String, Node);
 
-/// The block `error-pages` for the `handle_errors` of a block with a root folder. One that cannot be converted is
-/// listed: it refuses nothing.
+/// The block `error-pages` for the `handle_errors` of a block with a root folder. An error page
+/// that cannot be converted is only noted, because it refuses no requests.
 pub(super) fn read(site: &mut Site, block: &[Directive], root: Option<&str>) -> Option<Node> {
     let mut found: Vec<&Directive> = block
         .iter()
         .filter(|it| it.name() == "handle_errors")
         .collect();
-    // Those without statuses are for the remaining ones.
+    // A `handle_errors` without statuses applies to the remaining ones.
     found.sort_by_key(|it| it.arguments().is_empty());
     let mut pages: Vec<Page> = Vec::new();
     for directive in found {
@@ -51,13 +51,13 @@ pub(super) fn read(site: &mut Site, block: &[Directive], root: Option<&str>) -> 
     (!pages.is_empty()).then(|| Node::new("error-pages").children(pages))
 }
 
-/// Returns true if each error of `status` has the page of `known`, which is a status or a class too.
+/// Returns true if `known`, a status or a class, includes `status`, which may be a class as well.
 fn covers(known: &str, status: &str) -> bool {
     let class = known.strip_suffix("xx");
     known == status || class.is_some_and(|first| status.starts_with(first))
 }
 
-/// The pages of one `handle_errors`; `None` if it has another form than a text or a file.
+/// Pages of one `handle_errors`; `None` unless it has a text or a file.
 fn pages_of(directive: &Directive, root: Option<&str>) -> Option<Vec<Page>> {
     let statuses = statuses(directive)?;
     let find = |name: &str| directive.block.iter().find(|it| it.name() == name);
@@ -80,7 +80,7 @@ fn pages_of(directive: &Directive, root: Option<&str>) -> Option<Vec<Page>> {
     }
 }
 
-/// Statuses and classes; both classes of errors if there are none.
+/// Statuses and classes; `4xx` and `5xx` if none are given.
 fn statuses(directive: &Directive) -> Option<Vec<String>> {
     let words = directive.arguments();
     if words.is_empty() {
@@ -93,7 +93,8 @@ fn statuses(directive: &Directive) -> Option<Vec<String>> {
     words.iter().all(is_error).then(|| words.to_vec())
 }
 
-/// The one value of a directive that holds for all requests: `root * /srv`, `rewrite /a`.
+/// The last argument of a directive that applies to all requests, as in `root * /srv` and `rewrite
+/// /a`.
 fn last_for_all(directive: &Directive) -> Option<&str> {
     match directive.arguments() {
         [value] => Some(value),
@@ -102,7 +103,7 @@ fn last_for_all(directive: &Directive) -> Option<&str> {
     }
 }
 
-/// Pages with the text of `respond`, which keeps the status of the error.
+/// Pages with the text of a `respond` that keeps the error's status.
 fn text_pages(directive: &Directive, statuses: &[String]) -> Option<Vec<Page>> {
     let mut words = directive.arguments();
     if let [all, rest @ ..] = words
@@ -134,7 +135,8 @@ fn text_pages(directive: &Directive, statuses: &[String]) -> Option<Vec<Page>> {
     Some(pages.map(page).collect())
 }
 
-/// Pages that are files of a folder. A path with the status in it needs statuses, since no file is looked for.
+/// Pages from files in a folder. If the path contains the status, statuses must be given, because
+/// files are not searched.
 fn file_pages(root: &str, path: &str, statuses: &[String]) -> Option<Vec<Page>> {
     let path = converted(path);
     if !path.starts_with('/') || path.contains('?') || !root.starts_with('/') {
@@ -164,9 +166,10 @@ fn page(status: &str) -> Node {
     }
 }
 
-/// A text as a page; `None` if it has placeholders without a counterpart. A text that is not HTML is escaped.
+/// HTML page for a text; `None` if it has placeholders without a counterpart. Text that is not HTML
+/// is escaped.
 fn html(text: &str) -> Option<String> {
-    // Names of pages here, and `{$NAME}` of the file.
+    // The proxy's own placeholders, and Caddy's `{$NAME}`.
     let has_other = |text: &str| {
         let mut after = text.split('{').skip(1);
         after.any(|rest| {
@@ -195,7 +198,7 @@ const fn is_name_char(c: char) -> bool {
     matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' | '$')
 }
 
-/// A text with the placeholders of errors as they are written here.
+/// Replaces Caddy's placeholders by the proxy's.
 fn converted(text: &str) -> String {
     let known = PLACEHOLDERS.iter();
     known.fold(text.to_owned(), |text, (theirs, ours)| {

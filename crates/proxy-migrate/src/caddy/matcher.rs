@@ -1,4 +1,4 @@
-//! Matchers, as conditions of routes.
+//! Converts matchers to conditions of routes.
 
 use super::parser::Directive;
 use crate::kdl::Node;
@@ -16,8 +16,8 @@ pub(super) struct Conditions {
 }
 
 impl Conditions {
-    /// Conditions of a block within one with these; `None` if a route cannot have both. Behind `handle_path`
-    /// the inner paths are those after `stripped`.
+    /// Combines the conditions of a block with those of a block within it; `None` if a route cannot
+    /// express both. Within `handle_path`, inner paths are relative to `stripped`.
     pub(super) fn within(&self, mut inner: Self, stripped: Option<&str>) -> Option<Self> {
         if let Some(prefix) = stripped {
             for path in &mut inner.paths {
@@ -40,7 +40,7 @@ impl Conditions {
         } else if !self.hosts.is_empty() && inner.hosts.iter().any(|it| !self.hosts.contains(it)) {
             return None;
         }
-        // Conditions of one kind are alternatives in a route.
+        // A route treats conditions of the same kind as alternatives.
         if !self.matches.is_empty() && !inner.matches.is_empty() {
             return None;
         }
@@ -66,7 +66,7 @@ fn is_within(path: &Path, outer: &Path) -> bool {
     }
 }
 
-/// Definitions of matchers at a place, by their names.
+/// Definitions of matchers that are visible at a place, by name.
 #[derive(Debug, Default)]
 pub(super) struct Definitions {
     own: HashMap<String, Vec<Directive>>,
@@ -75,7 +75,7 @@ pub(super) struct Definitions {
 }
 
 impl Definitions {
-    /// The definitions of a block within those of the blocks around it.
+    /// Definitions visible in a block, including those of the blocks around it.
     pub(super) fn within(outer: &Rc<Self>, block: &[Directive]) -> Rc<Self> {
         let mut own: HashMap<String, Vec<Directive>> = HashMap::new();
         for directive in block.iter().filter(|it| it.name().starts_with('@')) {
@@ -91,7 +91,7 @@ impl Definitions {
         })
     }
 
-    /// The words of the only condition of a name, without those of other lines.
+    /// Words of the single condition with a name; `None` if the definition has several lines.
     pub(super) fn only(&self, name: &str) -> Option<&[String]> {
         let definitions = self.named(name);
         let [definition] = definitions.as_slice() else {
@@ -104,7 +104,7 @@ impl Definitions {
         }
     }
 
-    /// The definitions of a name, the outermost first.
+    /// Definitions with a name, outermost first.
     fn named(&self, name: &str) -> Vec<&Directive> {
         work::step();
         let outer = self.outer.as_ref();
@@ -114,12 +114,12 @@ impl Definitions {
     }
 }
 
-/// Returns true if a word is a matcher.
+/// Returns true if a word refers to a matcher.
 pub(super) fn is_matcher(word: &str) -> bool {
     word == "*" || word.starts_with('/') || word.starts_with('@')
 }
 
-/// The conditions of a matcher, of those that are defined at its place; `None` if they have no counterpart.
+/// Conditions of a matcher that is visible at this place; `None` if they have no counterpart.
 pub(super) fn conditions(word: &str, definitions: &Definitions) -> Option<Conditions> {
     if word == "*" {
         return Some(Conditions::default());
@@ -146,8 +146,8 @@ pub(super) fn conditions(word: &str, definitions: &Definitions) -> Option<Condit
     (is_defined && is_route).then_some(found)
 }
 
-/// Returns true if the conditions of a kind are of one name: those of several must all hold in Caddy, and are
-/// alternatives in a route.
+/// Returns true if all conditions of a kind have the same name. With several names, Caddy requires
+/// all, but a route any of them.
 fn one_name(matches: &[Node], kind: &str) -> bool {
     let mut of_kind = matches.iter().filter(|it| it.is(kind));
     let Some(first) = of_kind.next() else {
@@ -194,7 +194,7 @@ fn add(found: &mut Conditions, kind: &str, words: &[String]) -> Option<()> {
     Some(())
 }
 
-/// `/a`, `/a*` and `/a/*`.
+/// Converts a path such as `/a`, `/a*` or `/a/*`.
 pub(super) fn path(word: &str) -> Option<Path> {
     let Some(stem) = word.strip_suffix('*') else {
         return (!word.contains('*')).then(|| Path::Exact(word.to_owned()));

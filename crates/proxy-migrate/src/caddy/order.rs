@@ -1,14 +1,14 @@
-//! The order in which Caddy tries the directives of a block.
+//! Caddy's evaluation order of the directives in a block.
 
 use super::matcher::{self, Definitions};
 use super::parser::Directive;
 use std::cmp::Reverse;
 
-/// Priority of the directives of a site that come first; the next kinds have one step less each.
+/// Priority of the directives that Caddy evaluates first; each further kind has one less.
 const FIRST: u32 = 1_000;
 const STEP: u32 = 100;
 
-/// Position of a kind of content in Caddy's order of directives.
+/// Position of a directive in Caddy's order; `None` if it produces no content.
 pub(super) fn rank(name: &str) -> Option<u32> {
     Some(match name {
         "redir" => 0,
@@ -23,14 +23,14 @@ pub(super) fn rank(name: &str) -> Option<u32> {
     })
 }
 
-/// Returns true if a directive holds for some requests of its block only.
+/// Returns true if a directive applies to only some requests of its block.
 pub(super) fn has_matcher(directive: &Directive) -> bool {
     let first = directive.word(1);
     let is_target = directive.name() == "redir" && directive.words.len() < 3;
     matcher::is_matcher(first) && first != "*" && !is_target
 }
 
-/// Returns true if a directive of a block after its rewrites holds for some requests only.
+/// Returns true if a directive that Caddy evaluates after rewrites applies to only some requests.
 pub(super) fn has_branches(block: &[Directive]) -> bool {
     let is_later = |it: &Directive| rank(it.name()).is_some_and(|rank| rank > 0);
     block
@@ -38,7 +38,7 @@ pub(super) fn has_branches(block: &[Directive]) -> bool {
         .any(|it| is_later(it) && (has_matcher(it) || has_branches(&it.block)))
 }
 
-/// The contents of a block in the order in which they are tried: by kinds, or as written in a `route`.
+/// Directives with content in evaluation order: by kind, or as written within `route`.
 pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Directive> {
     let mut contents: Vec<&Directive> = block
         .iter()
@@ -54,8 +54,9 @@ pub(super) fn contents(block: &[Directive], is_written_order: bool) -> Vec<&Dire
     contents
 }
 
-/// Returns true if two directives of one kind may hold for the same request, so that their order decides: one has a
-/// matcher of other things than one path or hosts, or a check, which makes a route with regular expressions.
+/// Returns true if two directives of one kind may apply to the same request, so that their order
+/// decides: one has a matcher that is not a single path or hosts, or a check, which makes its route
+/// a regular expression.
 pub(super) fn is_mixed(contents: &[&Directive], definitions: &Definitions) -> bool {
     let mut with_matcher = contents.iter().filter(|it| has_matcher(it));
     let is_plain = |it: &&&Directive| {
@@ -84,8 +85,9 @@ fn is_plain_condition(words: &[String]) -> bool {
     }
 }
 
-/// Returns true if a directive for some requests stands after one of another kind that may take them before it. Routes
-/// of one priority are tried by their conditions.
+/// Returns true if the order between kinds decides: a directive for some requests follows one of
+/// another kind that may apply to the same requests. Routes of equal priority are ordered by their
+/// conditions instead.
 pub(super) fn matters(contents: &[&Directive], is_written_order: bool) -> bool {
     let mut first = None;
     let mut are_mixed = false;
@@ -101,7 +103,7 @@ pub(super) fn matters(contents: &[&Directive], is_written_order: bool) -> bool {
     false
 }
 
-/// The priority of a site's directive, by its position in the order of evaluation.
+/// Priority of a site's directive, by its position in the evaluation order.
 pub(super) fn priority(name: &str, position: usize) -> Option<u32> {
     let later = u32::try_from(position).unwrap_or(u32::MAX).min(STEP - 1);
     let first = FIRST.saturating_sub(STEP * rank(name)?);

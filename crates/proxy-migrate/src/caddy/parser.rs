@@ -1,4 +1,4 @@
-//! The syntax of Caddyfiles: lines of words, and blocks.
+//! Parser for Caddyfiles: lines of words, and blocks.
 
 use crate::cursor::Cursor;
 use crate::migrated::{Place, SyntaxError};
@@ -14,9 +14,9 @@ pub(super) struct Directive {
     pub(super) place: Place,
 }
 
-/// Maximum depth of blocks; a snippet counts as eight.
+/// Maximum depth of blocks; a snippet counts as eight levels.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of lines: those of a snippet count each time it is imported.
+/// Maximum number of lines; a snippet's lines count each time it is imported.
 const MAX_LINES: usize = 200_000;
 
 impl Directive {
@@ -24,7 +24,7 @@ impl Directive {
         self.word(0)
     }
 
-    /// A word; empty if there is none.
+    /// A word by its position; empty if there is none.
     pub(super) fn word(&self, index: usize) -> &str {
         self.words.get(index).map_or("", String::as_str)
     }
@@ -38,7 +38,7 @@ impl Directive {
     }
 }
 
-/// The sites of a file, with the words of snippets in the place of each `import`.
+/// Parses the sites of a file, with each `import` replaced by the snippet's lines.
 pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
     let mut lexer = Lexer {
         cursor: Cursor::new(source),
@@ -61,7 +61,7 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
     Ok(sites)
 }
 
-/// A file with one site may omit the braces.
+/// Adds the braces that a file with a single site may omit.
 fn one_site(mut lines: Vec<Directive>) -> Vec<Directive> {
     if lines.is_empty() {
         return lines;
@@ -76,7 +76,7 @@ fn is_snippet(line: &Directive) -> bool {
     line.has_block && line.name().starts_with('(')
 }
 
-/// The expansion of `import` by snippets.
+/// Expansion of `import` directives by snippets.
 struct Imports<'s> {
     snippets: &'s HashMap<String, Directive>,
     lines: usize,
@@ -153,7 +153,7 @@ impl Lexer<'_> {
                 }
                 Some('\n') => {
                     self.cursor.bump();
-                    // Addresses go on after a comma.
+                    // A comma continues the addresses on the next line.
                     let goes_on =
                         depth == 0 && words.last().is_some_and(|word| word.ends_with(','));
                     if !goes_on {
@@ -178,7 +178,7 @@ impl Lexer<'_> {
         }
     }
 
-    /// Skips the spaces that end a word, but line ends.
+    /// Skips spaces between words, but not line ends.
     fn skip_spaces(&mut self) {
         let is_space = |c: char| c.is_whitespace() && c != '\n';
         while self.cursor.peek().is_some_and(is_space) {

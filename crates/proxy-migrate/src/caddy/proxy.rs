@@ -6,7 +6,7 @@ use crate::kdl::Node;
 use crate::site::{Message, Policies, Site, Upstream, header_fault};
 use crate::units;
 
-/// Header fields that the proxy itself sends to upstreams.
+/// Header fields that the proxy sets itself for upstreams.
 const OURS: &[&str] = &[
     "x-forwarded-for",
     "x-forwarded-host",
@@ -15,12 +15,12 @@ const OURS: &[&str] = &[
     "upgrade",
 ];
 
-/// The block `health-check` of an upstream.
+/// Settings of an upstream's `health-check`.
 #[derive(Default)]
 struct HealthCheck {
-    /// Settings of the probe, within `type`.
+    /// Settings within the block `type`.
     probe: Vec<Node>,
-    /// Settings next to `type`.
+    /// Settings beside the block `type`.
     schedule: Vec<Node>,
 }
 
@@ -36,7 +36,7 @@ impl HealthCheck {
     }
 }
 
-/// Adds the upstream of a `reverse_proxy`, and returns its name.
+/// Adds the upstream of a `reverse_proxy`; returns its name.
 pub(super) fn read(
     site: &mut Site,
     directive: &Directive,
@@ -191,7 +191,7 @@ fn option(
             if node.is_none() {
                 site.note(&line.place, &line.shown(), "see docs/operate/headers.md for values; the field is not sent until then");
             }
-            // Otherwise the client's own field of that name would be forwarded.
+            // If this field were not set, the client's field would be forwarded instead.
             let is_set = !field.starts_with(['+', '-', '?']) && bare != "host";
             let is_removed = is_set && header_fault(field, Message::Request).is_none();
             let removed = is_removed.then(|| Node::text("remove", field));

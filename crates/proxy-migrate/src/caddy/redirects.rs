@@ -3,7 +3,7 @@
 use super::parser::Directive;
 use crate::site::{Service, Site};
 
-/// The redirect of a `redir`. Behind `handle_path`, `{uri}` is the path without the prefix.
+/// Converts a `redir`. Within `handle_path`, `{uri}` is the path without the prefix.
 pub(super) fn read(
     site: &mut Site,
     directive: &Directive,
@@ -34,7 +34,7 @@ pub(super) fn read(
         (bare, false) if bare.contains("://") && bare.matches('/').count() == 2 => {
             Some(format!("{bare}/?"))
         }
-        // The query is not kept.
+        // The query is not preserved.
         (bare, false) if bare.contains('?') => Some(bare.to_owned()),
         (bare, false) => Some(format!("{bare}?")),
     };
@@ -52,7 +52,7 @@ pub(super) fn read(
     })
 }
 
-/// A redirect from below one prefix to below another one, of this host or of another one.
+/// A redirect from below one prefix to below another, on the same or another host.
 fn moved(to: &str, from: &str, status: u16) -> Option<Service> {
     let (origin, path) = match to.split_once("://") {
         Some((scheme @ ("https" | "http"), "{host}")) => (Some(scheme), "/"),
@@ -67,7 +67,7 @@ fn moved(to: &str, from: &str, status: u16) -> Option<Service> {
     let path = if path.is_empty() { "/" } else { path };
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
     let is_path = path.starts_with('/') && path.chars().all(is_plain);
-    // `/a{uri}` is a path without a slash between.
+    // In `/a{uri}`, no slash is between path and placeholder.
     let is_whole = is_path && (path == "/" || !path.ends_with('/'));
     is_whole.then(|| Service::Redirect {
         to: origin.map(str::to_owned),

@@ -1,4 +1,4 @@
-//! Blocks of sites, as routes.
+//! Converts site blocks to routes.
 
 use super::access::{self, Refusal};
 use super::address::{self, Addresses};
@@ -15,34 +15,34 @@ use crate::site::{Message, Path, Policies, Rewrite, Route, Service, Site, escape
 use crate::units;
 use std::rc::Rc;
 
-/// The settings that hold at a place of a site.
+/// Settings in effect at a place in a site.
 #[derive(Clone, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub(super) struct Context {
     conditions: Conditions,
-    /// Definitions of matchers.
+    /// Visible definitions of matchers.
     matchers: Rc<Definitions>,
     policies: Policies,
     root: Option<String>,
     fallback: Option<String>,
-    /// The prefix that `handle_path` removed.
+    /// Prefix that `handle_path` has removed.
     stripped: Option<String>,
     priority: Option<u32>,
     is_within_block: bool,
-    /// True if directives of the block hold for a part of its requests.
+    /// Set if directives of the block apply to only some of its requests.
     has_branches: bool,
-    /// Agents that decide about the requests.
+    /// Agents that decide on the requests.
     agents: Vec<String>,
-    /// True if a check holds for paths of the site: Caddy compares them without case.
+    /// Set if a check applies to paths: Caddy compares paths case-insensitively.
     has_guarded_paths: bool,
-    /// True in a `route`, where directives are tried as they are written.
+    /// Set within `route`, where directives are evaluated as written.
     is_written_order: bool,
-    /// True if a check was not converted, so nothing is served.
+    /// Set if a check could not be converted: nothing is served.
     is_closed: bool,
 }
 
 impl Context {
-    /// A check holds for the requests of the block.
+    /// Records that a check applies to the block's requests.
     fn guard(&mut self) {
         self.has_guarded_paths |= !self.conditions.paths.is_empty();
     }
@@ -123,12 +123,12 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
         }
         inner.conditions = own;
         content(site, addresses, inner, directive);
-        // Without an order of their own, contents are tried by their conditions.
+        // Without an order of its own, content is ordered by its conditions.
         if is_ordered && !order::has_matcher(directive) {
             answered = Some(directive);
         }
     }
-    // Requests that pass the check go on after the block.
+    // Requests that pass the check continue after the block.
     if context.is_closed && context.is_within_block && goes_on {
         push(site, addresses, context, Service::not_migrated());
     }
@@ -137,13 +137,13 @@ fn in_block(site: &mut Site, addresses: &Addresses, block: &Directive, outer: &C
 /// A directive that answers requests.
 enum Item {
     Content(Conditions),
-    /// Those of its block, after it, get the list.
+    /// A list of networks, for all later directives of the block.
     Refusal(Refusal),
-    /// It has no counterpart, so its block is closed.
+    /// It has no counterpart, so that the block is closed.
     Closed,
 }
 
-/// The directives of a block that answer requests, in the order in which they are tried.
+/// Directives that answer requests, in evaluation order.
 fn items<'d>(
     site: &mut Site,
     context: &mut Context,
@@ -155,7 +155,7 @@ fn items<'d>(
     for (position, directive) in contents.iter().copied().enumerate() {
         let later = contents.get(position + 1..).unwrap_or_default();
         let refusal = Refusal::read(directive, later, &context.matchers);
-        // A route has one list of networks that are admitted.
+        // A route has a single list of admitted networks.
         if let Some(refusal) = refusal.filter(|it| !(it.is_for_others && has_list)) {
             has_list |= refusal.is_for_others;
             items.push((directive, Item::Refusal(refusal)));
@@ -175,7 +175,7 @@ fn items<'d>(
     items
 }
 
-/// The conditions of a directive and of the blocks around it; `None` if a route cannot have them.
+/// Conditions of a directive and of the blocks around it; `None` if a route cannot express them.
 fn own_conditions(context: &Context, directive: &Directive) -> Option<Conditions> {
     if !order::has_matcher(directive) {
         return Some(context.conditions.clone());
@@ -184,13 +184,14 @@ fn own_conditions(context: &Context, directive: &Directive) -> Option<Conditions
     context.conditions.within(own, context.stripped.as_deref())
 }
 
-/// Returns true if a directive decides by the response of another server, as a login server's is, or hides files.
+/// Returns true if a directive decides by another server's response, such as a login server's, or
+/// hides files.
 fn has_own_answers(directive: &Directive) -> bool {
     let decides = |it: &Directive| matches!(it.name(), "handle_response" | "hide");
     directive.block.iter().any(decides)
 }
 
-/// Directives that change what a request gets.
+/// Applies a directive that changes the settings of requests.
 fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
     let arguments = directive.arguments();
     let first = directive.word(1);
@@ -202,7 +203,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
     let is_for_all = first == "*" || !matcher::is_matcher(first);
     match directive.name() {
         "root" if is_for_all => context.root = rest.first().cloned(),
-        // `root /srv` without a matcher.
+        // `root /srv`, without a matcher.
         "root" if arguments.len() == 1 => context.root = Some(first.to_owned()),
         "try_files" => {
             let last = directive.words.last().filter(|word| word.starts_with('/'));
@@ -230,7 +231,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         "rewrite" if first == "*" && !directive.word(2).contains(['{', '?']) => {
             context.policies.rewrite = Some(Rewrite::Path(directive.word(2).to_owned()));
         }
-        // Conditions after it would be compared with the new path.
+        // Later conditions would be compared with the rewritten path.
         "rewrite" if first == "*" && adds_prefix(context, directive) => {
             let stripped = context.stripped.as_deref().unwrap_or("/").to_owned();
             let added = added_prefix(directive).map(|to| Rewrite::Replace(stripped, to.to_owned()));
@@ -252,7 +253,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
     }
 }
 
-/// A password, of which a block has one.
+/// Converts a password; a block has at most one.
 fn password(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
     let written = access::password(directive, rest).filter(|_| !has_password(context));
     if let Some(node) = written {
@@ -272,7 +273,7 @@ fn login_server(site: &mut Site, context: &mut Context, directive: &Directive, r
     }
 }
 
-/// Settings of TLS: the files are read with the addresses.
+/// Converts settings of TLS; certificate files are read with the addresses.
 fn tls(site: &mut Site, context: &mut Context, directive: &Directive) {
     if is_client_auth(directive) {
         context.is_closed = true;
@@ -294,7 +295,7 @@ fn tls(site: &mut Site, context: &mut Context, directive: &Directive) {
     }
 }
 
-/// A directive that changes no request, or is not converted.
+/// Handles a directive that changes no requests, or cannot be converted.
 fn other(site: &mut Site, context: &mut Context, directive: &Directive) {
     match directive.name() {
         name if order::rank(name).is_some() || name.starts_with('@') => {}
@@ -305,14 +306,15 @@ fn other(site: &mut Site, context: &mut Context, directive: &Directive) {
     }
 }
 
-/// Returns true if a `rewrite * /prefix{uri}` is the only one of an open block, but for the prefix that `handle_path` strips.
+/// Returns true if `rewrite * /prefix{uri}` is the only rewrite of an open block, apart from the
+/// prefix that `handle_path` removes.
 fn adds_prefix(context: &Context, directive: &Directive) -> bool {
     let is_first = matches!(context.policies.rewrite, None | Some(Rewrite::Strip(_)));
     let is_open = !context.is_closed && !context.has_branches;
     is_first && is_open && added_prefix(directive).is_some()
 }
 
-/// The prefix of `rewrite * /prefix{uri}`.
+/// The prefix that `rewrite * /prefix{uri}` adds.
 fn added_prefix(directive: &Directive) -> Option<&str> {
     let prefix = directive.word(2).strip_suffix("{uri}")?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
@@ -320,7 +322,7 @@ fn added_prefix(directive: &Directive) -> Option<&str> {
     (is_whole && prefix.chars().all(is_plain)).then_some(prefix)
 }
 
-/// Lists a directive that could refuse requests.
+/// Notes a directive that could refuse requests, and closes the block.
 fn close(site: &mut Site, context: &mut Context, directive: &Directive) {
     context.is_closed = true;
     let advice = format!(
@@ -338,7 +340,7 @@ fn has_password(context: &Context) -> bool {
         .any(|it| it.is("basic-auth"))
 }
 
-/// Returns true if a directive refuses nothing and leaves the path alone.
+/// Returns true if a directive neither refuses requests nor changes the path.
 fn is_passive(name: &str) -> bool {
     matches!(
         name,
@@ -362,12 +364,13 @@ fn is_passive(name: &str) -> bool {
     )
 }
 
-/// Returns true if a block `tls` asks clients for certificates.
+/// Returns true if a block `tls` requests client certificates.
 fn is_client_auth(directive: &Directive) -> bool {
     directive.block.iter().any(|it| it.name() == "client_auth")
 }
 
-/// Edits of requests. A field that is not removed could be a forged identity.
+/// Converts edits of request fields. A field that is not removed could be a forged identity, so a
+/// failure closes the block.
 fn request_header(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
     let field = rest.first().map(String::as_str).unwrap_or_default();
     if let Some(node) = edit(field, rest.get(1).map(String::as_str), Message::Request) {
@@ -445,7 +448,7 @@ fn content(site: &mut Site, addresses: &Addresses, mut inner: Context, directive
     }
 }
 
-/// The response of a `respond`.
+/// Converts a `respond`.
 fn response(site: &mut Site, directive: &Directive, words: &[String]) -> Service {
     let status = words.iter().find_map(|word| word.parse::<u16>().ok());
     let body = words.iter().find(|word| word.parse::<u16>().is_err());
@@ -537,7 +540,7 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
     };
     let host = addresses.hosts.first().map_or("site", String::as_str);
     let name = site.route_name(&format!("{} {part}", host.replace('*', "any")));
-    // A text may be what the check protects.
+    // The text may be the content that the check protects.
     let is_answer = matches!(
         service,
         Service::Redirect { .. } | Service::Respond { status: 400.., .. }
@@ -564,7 +567,7 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
         }
     );
     match route.service {
-        // Redirects come before checks.
+        // Caddy evaluates redirects before checks.
         Service::Redirect { .. } => route.policies.settings.clear(),
         Service::Respond { .. } => {
             let is_kept = |it: &Node| it.is("basic-auth") || (has_pages && it.is("error-pages"));
@@ -577,7 +580,7 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
     context.conditions.write(&mut route);
     let is_refusal = matches!(route.service, Service::Respond { status: 400.., .. });
     if is_refusal || context.has_guarded_paths {
-        // Caddy compares paths without case.
+        // Caddy compares paths case-insensitively.
         route.paths = route.paths.iter().map(without_case).collect();
     }
     site.push_route(route);

@@ -1,4 +1,4 @@
-//! Placeholders in values, and edits of header fields.
+//! Converts placeholders in values, and edits of header fields.
 
 use crate::kdl::Node;
 use crate::site::{Message, header_fault};
@@ -28,7 +28,8 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
     ("tls_client_fingerprint", "{tls_client_fingerprint}"),
 ];
 
-/// Converts the placeholders of a value; `None` if one has no counterpart. Environment variables have the same syntax.
+/// Converts the placeholders of a value; `None` if one has no counterpart. Environment variables
+/// have the same syntax in both.
 fn converted(value: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = value;
@@ -47,14 +48,14 @@ fn converted(value: &str) -> Option<String> {
     Some(text)
 }
 
-/// The default of a word that is a variable of the environment: `a` of `{$NAME:a}`.
+/// Default of an environment variable: `a` for `{$NAME:a}`.
 pub(super) fn default_of(word: &str) -> Option<&str> {
     let inner = word.strip_prefix("{$")?.strip_suffix('}')?;
     let (_, default) = inner.split_once(':')?;
     (!default.is_empty()).then_some(default)
 }
 
-/// An edit of a header: `-Name`, `+Name value`, `?Name value`, `Name value`.
+/// Converts an edit of a header field: `-Name`, `+Name value`, `?Name value` or `Name value`.
 pub(super) fn edit(field: &str, value: Option<&str>, message: Message) -> Option<Node> {
     let name = field.trim_start_matches(['-', '+', '?', '>']);
     if !name.contains('*') && header_fault(name, message).is_some() {

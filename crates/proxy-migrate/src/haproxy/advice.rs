@@ -1,6 +1,6 @@
-//! Ways to do without directives that are not converted.
+//! Advice on alternatives to directives that cannot be converted.
 
-/// The advice for a directive.
+/// Advice for a directive.
 pub(super) fn advice(name: &str) -> &'static str {
     match name {
         "stick-table" | "stick" => {

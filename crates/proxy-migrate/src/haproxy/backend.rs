@@ -1,4 +1,4 @@
-//! Backends, as upstreams.
+//! Converts backends to upstreams.
 
 use super::advice::advice;
 use super::checks;
@@ -9,17 +9,18 @@ use crate::kdl::Node;
 use crate::site::{Policies, Site, Upstream};
 use crate::units;
 
-/// Settings of a backend that belong to the routes to it.
+/// Settings of a backend that apply to the routes to it.
 pub(super) struct Backend {
     pub(super) policies: Policies,
-    /// True if a rule that may refuse requests was not migrated: routes to it answer 501.
+    /// Set if a rule that may refuse requests was not migrated: routes to the backend answer 501.
     pub(super) is_closed: bool,
 }
 
-/// Adds the upstream of a `backend` or `listen`. Its edits of messages are policies of its routes.
+/// Adds the upstream of a `backend` or `listen`. Its edits of messages become policies of its
+/// routes.
 pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Backend {
     let mut policies = Policies::default();
-    // Rules of a `listen` are its frontend's.
+    // The rules of a `listen` are read with its frontend.
     let mut is_closed = false;
     if section.kind == "backend" {
         let lines = || defaults.iter().chain(&section.lines);
@@ -53,7 +54,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 checks::note_check(site, line);
             }
             "http-request" | "http-response" => headers::edit(site, &mut policies, line),
-            // Those of a `listen` are its frontend's.
+            // In a `listen`, these are read with its frontend.
             "tcp-request" | "errorfile" if section.kind == "listen" => {}
             _ if checks::is_check(line) => {}
             "option" => option(site, line),
@@ -90,13 +91,13 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
     }
 }
 
-/// Sets a setting of an upstream in place of one of its name.
+/// Sets a setting of an upstream, replacing one with the same name.
 fn put(upstream: &mut Upstream, name: &str, value: &str) {
     upstream.settings.retain(|it| !it.is(name));
     upstream.settings.push(Node::text(name, value));
 }
 
-/// Directives of `defaults` that hold in a section without one of their name.
+/// Directives of `defaults` that apply to a section, because it has none of the same name.
 fn inherited<'l>(section: &'l Section, defaults: &'l [Line]) -> impl Iterator<Item = &'l Line> {
     const INHERITED: &[&str] = &["balance", "cookie", "default-server", "retries", "retry-on"];
     let has_own = |name: &str| section.lines.iter().any(|line| line.word(0) == name);
@@ -105,7 +106,7 @@ fn inherited<'l>(section: &'l Section, defaults: &'l [Line]) -> impl Iterator<It
         .filter(move |line| INHERITED.contains(&line.word(0)) && !has_own(line.word(0)))
 }
 
-/// Options that say what holds here, or are read elsewhere.
+/// Options that describe the proxy's behaviour anyway, or are read elsewhere.
 const KNOWN_OPTIONS: &[&str] = &[
     "abortonclose",
     "clitcpka",
@@ -135,7 +136,7 @@ const KNOWN_OPTIONS: &[&str] = &[
     "tcplog",
 ];
 
-/// Lists an option without a counterpart.
+/// Notes an option without a counterpart.
 pub(super) fn option(site: &mut Site, line: &Line) {
     if !KNOWN_OPTIONS.contains(&line.word(1)) {
         line.note(
@@ -145,14 +146,15 @@ pub(super) fn option(site: &mut Site, line: &Line) {
     }
 }
 
-/// Adds the upstream of a `backend` or `listen` in `mode tcp`. Returns true if connections can be relayed to it.
+/// Adds the upstream of a `backend` or `listen` in `mode tcp`; returns true if connections can be
+/// relayed to it.
 pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]) -> bool {
     let before = site.upstreams.len();
     let backend = read(site, section, defaults);
     let Some(upstream) = site.upstreams.get_mut(before) else {
         return false;
     };
-    // A relay has no cookies, requests or request timeouts.
+    // Relays have neither cookies nor requests nor request timeouts.
     let is_sticky = |it: &Node| it.is("load-balancing") && it.first() == Some("\"sticky\"");
     upstream
         .settings
@@ -168,7 +170,8 @@ pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]
     !backend.is_closed
 }
 
-/// The first server with connections that would begin with other bytes than before, with the cause.
+/// The first server whose connections would begin with different bytes than under HAProxy, and the
+/// reason.
 fn relay_fault<'s>(
     upstream: &Upstream,
     section: &'s Section,
@@ -196,13 +199,13 @@ fn relay_fault<'s>(
     })
 }
 
-/// Returns true if a server's connections begin with a PROXY protocol header.
+/// Returns true if connections to a server begin with a PROXY protocol header.
 fn has_proxy_header(line: &Line) -> bool {
     let mut words = line.words.iter();
     words.any(|word| word.starts_with("send-proxy"))
 }
 
-/// Returns true if the header has nothing after the addresses, such as fields about TLS.
+/// Returns true if the header has only addresses, and no fields such as those about TLS.
 fn is_plain_proxy_header(line: &Line) -> bool {
     let mut words = line.words.iter();
     words.all(|word| {
@@ -211,7 +214,7 @@ fn is_plain_proxy_header(line: &Line) -> bool {
     })
 }
 
-/// The setting for the PROXY protocol header of a server.
+/// Setting for a server's PROXY protocol header.
 fn proxy_header(line: &Line) -> Option<Node> {
     let mut words = line.words.iter();
     let version = words.find_map(|word| match word.as_str() {
@@ -232,7 +235,7 @@ fn httpchk_path(section: &Section, defaults: &[Line]) -> Option<String> {
     Some(uri.cloned().unwrap_or_else(|| "/".to_owned()))
 }
 
-/// The block `type` of a health check: HTTP with a path, TCP without one.
+/// Block `type` of a health check: HTTP if there is a path, otherwise TCP.
 fn check_type(path: Option<&str>, expected_status: Option<Node>) -> Node {
     let Some(path) = path else {
         return Node::text("type", "tcp");
@@ -242,7 +245,7 @@ fn check_type(path: Option<&str>, expected_status: Option<Node>) -> Node {
         .children(expected_status)
 }
 
-/// The setting for a status, or a range of them as in `200-399`.
+/// Setting for an expected status or a range such as `200-399`.
 fn status_of(word: &str) -> Option<Node> {
     let is_status = |text: &str| text.parse::<u16>().is_ok_and(|it| (100..600).contains(&it));
     match word.split_once('-') {
@@ -254,7 +257,7 @@ fn status_of(word: &str) -> Option<Node> {
     }
 }
 
-/// Adds `timeout connect`, `timeout server` and `timeout tunnel`.
+/// Converts `timeout connect`, `timeout server` and `timeout tunnel`.
 fn timeouts(site: &mut Site, upstream: &mut Upstream, section: &Section, defaults: &[Line]) {
     let timeouts = defaults
         .iter()
@@ -288,7 +291,7 @@ fn timeouts(site: &mut Site, upstream: &mut Upstream, section: &Section, default
     }
 }
 
-/// Adds a target. Returns true if it has a health check.
+/// Adds a target; returns true if it has a health check.
 fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Node) -> bool {
     let address = line.word(2);
     if address.starts_with("unix@") || address.starts_with('/') {
@@ -346,7 +349,7 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
     is_checked
 }
 
-/// Words of a `server` that have an effect, and no counterpart.
+/// Words of a `server` with an effect but no counterpart.
 const UNWRITTEN: &[&str] = &[
     "addr",
     "agent-check",
@@ -373,7 +376,7 @@ const UNWRITTEN: &[&str] = &[
     "verifyhost",
 ];
 
-/// The PROXY protocol header of the upstream, which is that of its first server.
+/// Converts the PROXY protocol header, which an upstream takes from its first server.
 fn send_proxy(site: &mut Site, upstream: &mut Upstream, line: &Line) {
     let wanted = proxy_header(line);
     let is_first = upstream.targets.is_empty();
@@ -387,7 +390,8 @@ fn send_proxy(site: &mut Site, upstream: &mut Upstream, line: &Line) {
     }
 }
 
-/// `host:port` of a target: port 80 if there is none, and the loopback address for `localhost`.
+/// Converts an address to `host:port`: port 80 by default, and the loopback address for
+/// `localhost`.
 fn target_address(address: &str) -> String {
     let has_port = address
         .rsplit_once(':')
@@ -418,7 +422,7 @@ fn tls(site: &mut Site, line: &Line) -> Vec<Node> {
     tls
 }
 
-/// Interval and thresholds of the health check of a `server`; intervals are at least a second.
+/// Interval and thresholds of a server's health check; intervals are at least a second.
 fn check_settings(line: &Line) -> impl Iterator<Item = Node> {
     let interval = line
         .option("inter")

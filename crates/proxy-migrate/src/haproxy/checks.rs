@@ -1,11 +1,11 @@
-//! Rules that could refuse a request. Routes behind one that was not migrated answer 501.
+//! Rules that could refuse a request. If one is not migrated, the routes behind it answer 501.
 
 use super::advice::advice;
 use super::parser::Line;
 use super::rule;
 use crate::site::Site;
 
-/// Actions of `http-request` and `http-response` that refuse nothing and leave the path alone.
+/// Actions of `http-request` and `http-response` that neither refuse requests nor change the path.
 const PASSIVE: &[&str] = &[
     "add-header",
     "cache-store",
@@ -32,8 +32,8 @@ const PASSIVE: &[&str] = &[
     "unset-var",
 ];
 
-/// Returns true if a rule that is not migrated could refuse requests, or changes the path. Rules that answer by
-/// themselves are migrated by the frontend.
+/// Returns true if a rule, when not migrated, could refuse requests or change the path. Rules that
+/// answer requests are migrated with the frontend.
 pub(super) fn is_check(line: &Line) -> bool {
     let action = line.word(1);
     match line.word(0) {
@@ -61,12 +61,12 @@ pub(super) fn is_check(line: &Line) -> bool {
     }
 }
 
-/// Returns true if the line is a rule for requests or connections.
+/// Returns true if the line is a rule on requests or connections.
 pub(super) fn is_rule(line: &Line) -> bool {
     is_check(line) || line.word(0) == "tcp-request"
 }
 
-/// Notes the rules that could refuse requests. Returns true if there is one.
+/// Notes the rules that could refuse requests; returns true if there is one.
 pub(super) fn note_checks<'l>(site: &mut Site, lines: impl IntoIterator<Item = &'l Line>) -> bool {
     let mut is_closed = false;
     for line in lines {
@@ -78,8 +78,8 @@ pub(super) fn note_checks<'l>(site: &mut Site, lines: impl IntoIterator<Item = &
     is_closed
 }
 
-/// Notes a `replace-path` before rules that read the path: here conditions are compared with the path of the client.
-/// Returns true if there is one.
+/// Notes a `replace-path` before rules that read the path, because routes compare the client's
+/// original path. Returns true if there is one.
 pub(super) fn note_rewrite<'l>(site: &mut Site, lines: impl Iterator<Item = &'l Line>) -> bool {
     let lines: Vec<&Line> = lines.collect();
     let is_rewrite = |line: &&&Line| rule::rewrite(line).is_some();

@@ -1,21 +1,21 @@
-//! Conditions of rules, from access lists.
+//! Converts conditions of rules, which refer to access lists.
 
 use super::parser::{Line, Section};
 use crate::kdl::Node;
 use crate::site::{Path, Route, escaped};
 
-/// Maximum number of alternatives of a rule.
+/// Maximum number of alternatives per rule.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// The condition of a rule on requests.
+/// A condition on requests.
 #[derive(Clone, Default)]
 pub(super) struct Condition {
     pub(super) hosts: Vec<String>,
     pub(super) paths: Vec<Path>,
     pub(super) matches: Vec<Node>,
-    /// Networks of clients.
+    /// Networks of the clients.
     pub(super) sources: Vec<String>,
-    /// True if it holds only for requests without TLS.
+    /// Set if the condition requires a request without TLS.
     pub(super) is_plain: bool,
 }
 
@@ -30,7 +30,8 @@ impl Condition {
         self.hosts.is_empty() && self.paths.is_empty() && self.matches.is_empty() && !self.is_plain
     }
 
-    /// Both conditions at once; `None` if they test one thing twice, which a route cannot.
+    /// Combines two conditions that must both hold; `None` if both test the same thing, which a
+    /// route cannot express.
     fn and(mut self, other: Self) -> Option<Self> {
         let is_twice = !(self.hosts.is_empty() || other.hosts.is_empty())
             || !(self.paths.is_empty() || other.paths.is_empty())
@@ -45,8 +46,8 @@ impl Condition {
     }
 }
 
-/// The alternatives of a rule's condition, one without conditions for a rule that has none; `None` if a
-/// part of it has no counterpart.
+/// Alternatives of a rule's condition; a rule without one has a single empty alternative. `None` if
+/// a part has no counterpart.
 pub(super) fn rule_conditions(line: &Line, section: &Section) -> Option<Vec<Condition>> {
     let start = line
         .words
@@ -66,7 +67,7 @@ pub(super) fn rule_conditions(line: &Line, section: &Section) -> Option<Vec<Cond
     (alternatives.len() <= MAX_ALTERNATIVES).then_some(alternatives)
 }
 
-/// The words of one term become those of its negation; `None` for several terms.
+/// Negates the words of a single term; `None` for several terms.
 fn negate(words: &mut [String]) -> Option<()> {
     let (first, rest) = words.split_first_mut()?;
     let is_block = first.ends_with('{');
@@ -83,7 +84,7 @@ fn negate(words: &mut [String]) -> Option<()> {
     is_one.then_some(())
 }
 
-/// The alternatives of terms that must all hold.
+/// Alternatives for terms that must all hold.
 fn all_of(terms: &[String], section: &Section) -> Option<Vec<Condition>> {
     let mut all = vec![Condition::default()];
     let mut terms = terms.iter();
@@ -113,17 +114,17 @@ fn all_of(terms: &[String], section: &Section) -> Option<Vec<Condition>> {
     Some(all)
 }
 
-/// The alternatives of an access list: each of its lines is one.
+/// Alternatives of an access list: one per line.
 fn acl_conditions(name: &str, is_negated: bool, section: &Section) -> Option<Vec<Condition>> {
     let tests: Option<Vec<Condition>> = section
         .list(name)
         .map(|line| test(line.words.get(2..)?, is_negated, section))
         .collect();
-    // All lines of a negated list must fail.
+    // A negated list requires that all of its lines fail.
     tests.filter(|tests| !tests.is_empty() && (!is_negated || tests.len() == 1))
 }
 
-/// A test such as `path_beg -i /api`; `None` if it has no counterpart.
+/// Converts a test such as `path_beg -i /api`; `None` if it has no counterpart.
 fn test(words: &[String], is_negated: bool, section: &Section) -> Option<Condition> {
     let mut condition = Condition::default();
     let (kind, words) = words.split_first()?;
@@ -180,7 +181,7 @@ fn test(words: &[String], is_negated: bool, section: &Section) -> Option<Conditi
     Some(condition)
 }
 
-/// The server names of a test of a TLS handshake; none for one that every handshake passes.
+/// Server names in a test of the TLS handshake; empty for a test that every handshake passes.
 fn server_names(kind: &str, words: &Words<'_>) -> Option<Vec<String>> {
     let is_first = words.method.is_none_or(|method| method == "int");
     let method = match kind {
@@ -193,23 +194,23 @@ fn server_names(kind: &str, words: &Words<'_>) -> Option<Vec<String>> {
     };
     let name = |value: &&str| match method {
         None | Some("str") => Some((*value).to_owned()),
-        // `-m end` without a dot compares parts of labels.
+        // Without a leading dot, `-m end` also matches within a label.
         Some("end") => value.starts_with('.').then(|| format!("*{value}")),
         Some(_) => None,
     };
     words.values.iter().map(name).collect()
 }
 
-/// The words of a test after its kind.
+/// Words of a test after its kind.
 struct Words<'w> {
-    /// The word after `-m`.
+    /// Argument of `-m`.
     method: Option<&'w str>,
     ignores_case: bool,
     values: Vec<&'w str>,
 }
 
 impl<'w> Words<'w> {
-    /// `None` if a flag has no counterpart, or there is no value.
+    /// Parses the words; `None` if a flag has no counterpart, or there is no value.
     fn read(words: &'w [String]) -> Option<Self> {
         let mut read = Self {
             method: None,

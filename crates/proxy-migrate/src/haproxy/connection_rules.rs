@@ -1,4 +1,4 @@
-//! `tcp-request` rules of relays, as networks of clients.
+//! Converts `tcp-request` rules of relays to networks of clients.
 
 use super::advice::advice;
 use super::checks;
@@ -8,13 +8,13 @@ use crate::site::Site;
 /// Networks of clients.
 #[derive(Debug, Default)]
 pub(super) struct Networks {
-    /// Empty for all networks.
+    /// Admitted networks; empty for all.
     pub(super) allow: Vec<String>,
     pub(super) deny: Vec<String>,
 }
 
-/// The networks of the clients that the rules of a section admit; `None` if a rule could refuse connections and has
-/// no counterpart, which is listed.
+/// Networks of the clients that a section's rules admit; `None` if a rule that could refuse
+/// connections has no counterpart, which is noted.
 pub(super) fn read<'l>(
     site: &mut Site,
     section: &Section,
@@ -31,7 +31,7 @@ pub(super) fn read<'l>(
                 accepts_tls = true;
                 true
             }
-            // Connections without a handshake are closed by a listener that reads names.
+            // A listener that reads server names closes connections without a handshake.
             Kind::RejectOthers => reads_names,
             Kind::RejectAll => reads_names && accepts_tls,
             Kind::RejectFrom(sources) => {
@@ -55,13 +55,13 @@ pub(super) fn read<'l>(
     (!is_closed).then_some(networks)
 }
 
-/// The effect of a rule on connections.
+/// Effect of a rule on connections.
 #[derive(Debug)]
 enum Kind {
     Passive,
-    /// Ends the rules for connections with a TLS handshake.
+    /// Accepts connections with a TLS handshake.
     AcceptTls,
-    /// Rejects connections without one.
+    /// Rejects all connections that were not accepted before.
     RejectOthers,
     RejectAll,
     RejectFrom(Vec<String>),
@@ -72,7 +72,7 @@ enum Kind {
 impl Kind {
     fn from_line(line: &Line, section: &Section) -> Self {
         if !checks::is_check(line) {
-            // An `accept` may let connections pass by a later `reject`.
+            // An `accept` may exempt connections from a later `reject`.
             let accepts = line.word(0) == "tcp-request" && line.word(2) == "accept";
             return match (accepts, Test::from_line(line, section)) {
                 (false, _) => Self::Passive,
@@ -98,7 +98,7 @@ impl Kind {
     }
 }
 
-/// The only test of a rule's condition.
+/// The single test of a rule's condition.
 #[derive(Debug)]
 struct Test<'w> {
     is_negated: bool,
@@ -106,7 +106,7 @@ struct Test<'w> {
 }
 
 impl<'w> Test<'w> {
-    /// `None` for a rule with several tests.
+    /// Parses a rule's test; `None` if there are several.
     fn from_line(line: &'w Line, section: &'w Section) -> Option<Self> {
         let mut words = line.words.iter();
         let at = words.position(|word| word == "if" || word == "unless")?;
@@ -139,7 +139,7 @@ impl<'w> Test<'w> {
         matches!(kind.as_str(), "req.ssl_hello_type" | "req_ssl_hello_type") && value == "1"
     }
 
-    /// The networks of `src`, without flags and files.
+    /// Networks of a `src` test without flags or files.
     fn sources(&self) -> Option<Vec<String>> {
         let (kind, values) = self.words.split_first()?;
         let is_list = kind == "src" && !values.is_empty();

@@ -1,4 +1,4 @@
-//! Pages of errors from `errorfile`.
+//! Converts `errorfile` to error pages.
 
 use super::advice::advice;
 use super::parser::Line;
@@ -6,8 +6,8 @@ use crate::kdl::Node;
 use crate::site::Site;
 use crate::source::Included;
 
-/// The block `error-pages` for the lines of a section and its defaults. A file has a whole response; its body becomes the
-/// page. Missing files and responses other than HTML are listed.
+/// The block `error-pages` for a section and its defaults. A file contains a complete response,
+/// whose body becomes the page. Missing files, and responses that are not HTML, are noted.
 pub(super) fn read<'l>(
     site: &mut Site,
     lines: impl Iterator<Item = &'l Line>,
@@ -34,7 +34,7 @@ pub(super) fn read<'l>(
     (!pages.is_empty()).then(|| Node::new("error-pages").children(pages))
 }
 
-/// The body of a response, if it is HTML without text that would be read as a variable here.
+/// Body of a response; `None` unless it is HTML without text that would be read as a variable.
 fn body(response: &str) -> Option<String> {
     let response = response.replace("\r\n", "\n");
     let (head, body) = response.split_once("\n\n")?;

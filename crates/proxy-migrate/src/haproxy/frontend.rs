@@ -1,4 +1,4 @@
-//! Frontends, as listeners and routes.
+//! Converts frontends to listeners and routes.
 
 mod bind;
 mod routes;
@@ -21,7 +21,8 @@ use crate::site::Site;
 use crate::source::Included;
 use std::collections::HashMap;
 
-/// Migrates a `frontend` or a `listen`: binds, settings, then routes in the order in which `HAProxy` decides.
+/// Migrates a `frontend` or a `listen`: first binds and settings, then routes in HAProxy's order of
+/// decisions.
 pub(super) fn read(
     site: &mut Site,
     section: &Section,
@@ -57,7 +58,7 @@ pub(super) fn read(
     default_backend(site, &frontend, section, backends);
 }
 
-/// Migrates settings of the whole frontend. Rules of a `listen` section are read with its backend.
+/// Migrates settings of the whole frontend. Rules of a `listen` are read with its backend.
 fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, defaults: &[Line]) {
     let is_listen = section.kind == "listen";
     let has_own = section.lines("compression").next().is_some();
@@ -91,7 +92,7 @@ fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, def
     }
 }
 
-/// The types of `compression type`.
+/// Media types of `compression type`.
 fn compressed_types(section: &Section, defaults: &[Line]) -> Node {
     let is_type = |line: &&Line| line.word(0) == "compression" && line.word(1) == "type";
     let own = section.lines.iter().rfind(is_type);
@@ -100,8 +101,8 @@ fn compressed_types(section: &Section, defaults: &[Line]) -> Node {
     Node::new("types").args(words.map(String::as_str))
 }
 
-/// Returns true if requests under a condition that was not migrated go to a backend that serves nothing: they are
-/// refused.
+/// Returns true if a condition that was not migrated selects a backend that serves nothing, which
+/// means that HAProxy refuses these requests.
 fn has_unmigrated_refusal(section: &Section, backends: &HashMap<String, Backend>) -> bool {
     section.lines("use_backend").any(|line| {
         let backend = backends.get(line.word(1));
@@ -110,7 +111,8 @@ fn has_unmigrated_refusal(section: &Section, backends: &HashMap<String, Backend>
     })
 }
 
-/// The route without a condition: to the last `default_backend`, or to the servers of a `listen`.
+/// Adds the route without a condition: to the last `default_backend`, or to the servers of a
+/// `listen`.
 fn default_backend(
     site: &mut Site,
     frontend: &Frontend<'_>,

@@ -1,4 +1,4 @@
-//! Edits of messages by `http-request` and `http-response`.
+//! Converts edits of messages by `http-request` and `http-response`.
 
 use super::checks;
 use super::parser::Line;
@@ -6,7 +6,7 @@ use super::rule::{self, is_decision};
 use crate::kdl::Node;
 use crate::site::{Message, Policies, Site, header_fault};
 
-/// Header fields that the proxy itself sends to upstreams.
+/// Header fields that the proxy sets itself for upstreams.
 const OURS: &[&str] = &[
     "x-forwarded-for",
     "x-forwarded-host",
@@ -25,7 +25,7 @@ const VALUES: &[(&str, &str)] = &[
     ("%ID", "{correlation_id}"),
 ];
 
-/// Writes a rule without a condition into the policies of routes; lists a conditional one.
+/// Converts a rule without a condition to a policy of routes; notes a conditional one.
 pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     if is_decision(line) || checks::is_check(line) {
         return;
@@ -58,7 +58,7 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     }
     let value = value(line.word(3));
     if value.is_none() && line.word(1) == "set-header" && is_request && !is_conditional {
-        // Without it the client's own field would be forwarded.
+        // If this field were not set, the client's field would be forwarded instead.
         if !name.eq_ignore_ascii_case("host") {
             fields.push(Node::text("remove", name));
         }
@@ -83,7 +83,7 @@ pub(super) fn edit(site: &mut Site, policies: &mut Policies, line: &Line) {
     }
 }
 
-/// Converts a log-format string into a value template; `None` if a part of it has no counterpart.
+/// Converts a log-format string to a value template; `None` if a part has no counterpart.
 fn value(written: &str) -> Option<String> {
     if written.contains(['{', '}']) {
         return None;

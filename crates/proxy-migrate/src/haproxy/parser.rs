@@ -1,4 +1,4 @@
-//! The syntax of `HAProxy`: sections of lines of words.
+//! Parser for `haproxy.cfg`: sections with lines of words.
 
 use crate::migrated::{Place, SyntaxError};
 use crate::site::Site;
@@ -13,9 +13,9 @@ pub(super) struct Section {
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
     pub(super) place: Place,
-    /// True for a section in `mode tcp`: its conditions are on server names.
+    /// Set for a section in `mode tcp`, which has conditions on server names.
     is_relayed: bool,
-    /// Positions of the lines of access lists, by the lists' names.
+    /// Positions of the lines of each access list, by its name.
     lists: HashMap<String, Vec<usize>>,
 }
 
@@ -26,12 +26,12 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// A word; empty if there is none.
+    /// A word by its position; empty if there is none.
     pub(super) fn word(&self, index: usize) -> &str {
         self.words.get(index).map_or("", String::as_str)
     }
 
-    /// The line as written, with single spaces.
+    /// The line with single spaces between words.
     pub(super) fn text(&self) -> String {
         self.words.join(" ")
     }
@@ -41,7 +41,7 @@ impl Line {
         site.note(&self.place, &self.text(), advice);
     }
 
-    /// The word after another one.
+    /// The word after the word `name`.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
         let index = self.words.iter().position(|word| word == name)?;
         self.words.get(index + 1).map(String::as_str)
@@ -57,7 +57,7 @@ impl Section {
         self.lines.iter().filter(move |line| line.word(0) == first)
     }
 
-    /// The section with conditions on server names.
+    /// The section for `mode tcp`, with conditions on server names.
     pub(super) fn relayed(&self) -> Self {
         Self {
             is_relayed: true,
@@ -69,7 +69,7 @@ impl Section {
         self.is_relayed
     }
 
-    /// The lines of an access list.
+    /// Lines of an access list.
     pub(super) fn list(&self, name: &str) -> impl Iterator<Item = &Line> {
         work::step();
         let positions = self.lists.get(name).map_or(&[][..], Vec::as_slice);
@@ -145,7 +145,7 @@ fn words(text: &str) -> Vec<String> {
                         chars.next();
                         word.push(escaped);
                     }
-                    // A part of an expression.
+                    // The backslash is part of an expression.
                     _ => word.push('\\'),
                 }
             }

@@ -1,4 +1,4 @@
-//! Frontends of TCP, as listeners that relay, and routes by server name.
+//! Converts TCP frontends to listeners that relay connections, and to routes by server name.
 
 use super::advice::advice;
 use super::condition::{self, Condition};
@@ -11,8 +11,8 @@ use crate::units;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Reads the frontends and `listen` sections in `mode tcp`, each with its defaults. `usable` names the backends that
-/// are upstreams.
+/// Reads the frontends and `listen` sections in `mode tcp`, with their defaults. `usable` has the
+/// names of backends that became upstreams.
 pub(super) fn read_all(
     site: &mut Site,
     sections: &[(&Section, Rc<[Line]>)],
@@ -27,7 +27,7 @@ pub(super) fn read_all(
         .retain(|it| !without_routes.contains(&it.name));
 }
 
-/// Reads a section. Returns the names of its listeners if it has no route.
+/// Reads a section; returns the names of its listeners if it has no route.
 fn read(
     site: &mut Site,
     section: &Section,
@@ -90,7 +90,7 @@ fn uses_server_names(section: &Section) -> bool {
     lines.any(|line| line.words.iter().any(|word| word.contains("ssl_fc_sni")))
 }
 
-/// Lists settings that are not converted and refuse nothing.
+/// Notes settings that are not converted but refuse nothing.
 fn note_settings(site: &mut Site, section: &Section) {
     let is_listen = section.kind == "listen";
     for line in &section.lines {
@@ -98,15 +98,15 @@ fn note_settings(site: &mut Site, section: &Section) {
             "acl" | "bind" | "mode" | "option" | "timeout" | "use_backend" | "default_backend"
             | "log" | "log-format" | "log-tag" | "description" | "id" | "tcp-request" => {}
             "maxconn" => line.note(site, "write `limits { max-total-connections … }`"),
-            // The backend of the section has listed the other targets.
+            // The section's other targets were noted with its backend.
             _ if is_listen => {}
             name => line.note(site, advice(name)),
         }
     }
 }
 
-/// Adds the routes of a section. Returns true if there is one. No route is written after a rule that was not migrated:
-/// rules are tried in order, so that route would take the connections of the rule.
+/// Adds the routes of a section; returns true if there is one. Stops at a rule that cannot be
+/// migrated, because a later route would get the connections of that rule.
 fn routes(
     site: &mut Site,
     section: &Section,
@@ -161,7 +161,7 @@ fn routes(
     has_routes
 }
 
-/// The idle timeout of a relay: `timeout tunnel`, or the longer one of both sides.
+/// Idle timeout of a relay: `timeout tunnel`, or else the longer one of both sides.
 fn idle_timeout<'l>(lines: impl Iterator<Item = &'l Line>) -> Vec<Node> {
     let (mut tunnel, mut client, mut server) = (None, None, None);
     for line in lines.filter(|line| line.word(0) == "timeout") {

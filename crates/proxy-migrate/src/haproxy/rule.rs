@@ -1,14 +1,14 @@
-//! Kinds of `http-request` rules.
+//! Classification of `http-request` rules.
 
 use super::parser::Line;
 use crate::site::Rewrite;
 
-/// Returns true if a rule answers a request, which a route does here.
+/// Returns true if a rule answers requests, and so becomes a route.
 pub(super) fn is_decision(line: &Line) -> bool {
     line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
 }
 
-/// The rewrite of a rule without a condition: to one path, or of paths with a prefix.
+/// Rewrite of a rule without a condition: to a fixed path, or of a prefix.
 pub(super) fn rewrite(line: &Line) -> Option<Rewrite> {
     if line.word(0) != "http-request" || line.has("if") || line.has("unless") {
         return None;
@@ -23,7 +23,7 @@ pub(super) fn rewrite(line: &Line) -> Option<Rewrite> {
     }
 }
 
-/// The rewrite for `^/a/(.*)` and `/b/\1`, or for `^/a(/.*)?` and `/b\1`.
+/// Rewrite for `^/a/(.*)` to `/b/\1`, or `^/a(/.*)?` to `/b\1`.
 fn replaced_prefix(regex: &str, format: &str) -> Option<Rewrite> {
     let regex = regex.strip_prefix('^').unwrap_or(regex);
     let regex = regex.strip_suffix('$').unwrap_or(regex);

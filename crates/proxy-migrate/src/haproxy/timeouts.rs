@@ -1,11 +1,11 @@
-//! Timeouts of clients.
+//! Converts client timeouts.
 
 use super::parser::Line;
 use crate::kdl::Node;
 use crate::site::Site;
 use crate::units;
 
-/// Client timeouts of a section and its defaults, as settings of a listener.
+/// Client timeouts of a section and its defaults, as listener settings.
 pub(super) fn client_timeouts<'l>(
     site: &mut Site,
     lines: impl Iterator<Item = &'l Line>,

@@ -1,11 +1,12 @@
-//! Directives that are not converted: some need nothing here, the rest has a way to do without it.
+//! Directives without a conversion: some need none, the rest get advice.
 
 use super::parser::Directive;
 use crate::site::Site;
 
-/// Directives that say what holds here, or tune what is done otherwise here.
+/// Directives that describe the proxy's behaviour anyway, or tune parts that work differently in
+/// the proxy.
 const NOT_NEEDED: &[&str] = &[
-    // Listed with the routes that they protect.
+    // Noted with the routes that it protects.
     "auth_basic",
     "auth_jwt",
     "auth_request",
@@ -162,18 +163,18 @@ const ADVICE: &[(&str, &str)] = &[
     ),
 ];
 
-/// Least number of types of a whole `mime.types`.
+/// Minimum number of types in a complete `mime.types`.
 const MIME_TYPES: usize = 20;
 
-/// Returns true if nothing is needed for a directive here.
+/// Returns true if a directive needs no conversion.
 pub(super) fn is_not_needed(name: &str) -> bool {
     NOT_NEEDED.contains(&name)
 }
 
-/// Lists a directive that is not converted, unless nothing is needed for it.
+/// Notes a directive that is not converted, unless it needs no conversion.
 pub(super) fn note(site: &mut Site, directive: &Directive) {
     let name = &*directive.name;
-    // Upgrades pass by themselves.
+    // The proxy forwards upgrades without configuration.
     let is_of_upgrades = name == "map" && directive.word(0) == Some("$http_upgrade");
     let is_of_nginx = name == "include" && is_known_file(directive);
     let is_usual = match (name, directive.word(0)) {
@@ -193,7 +194,7 @@ pub(super) fn note(site: &mut Site, directive: &Directive) {
     }
 }
 
-/// Lists a directive that could refuse requests.
+/// Notes a directive that could refuse requests.
 pub(super) fn note_check(site: &mut Site, directive: &Directive) {
     let name = &*directive.name;
     let advice = if is_not_needed(name) {
@@ -213,7 +214,7 @@ fn advice(name: &str) -> &'static str {
     )
 }
 
-/// Returns true if a file that was not found is one of nginx's own, without a check in it.
+/// Returns true if a missing file is one of nginx's own that contain no checks.
 pub(super) fn is_known_file(directive: &Directive) -> bool {
     let path = directive.word(0).unwrap_or_default();
     let name = path.rsplit('/').next().unwrap_or_default();

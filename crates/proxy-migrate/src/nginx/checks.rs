@@ -1,4 +1,5 @@
-//! Directives that could refuse a request. Content after one that was not converted is answered 501.
+//! Directives that could refuse a request. If one is not converted, the content behind it answers
+//! 501.
 
 use super::parser::Directive;
 use super::scope::{self, Scope};
@@ -7,10 +8,10 @@ use super::{advice, listen};
 use crate::work;
 use std::collections::HashSet;
 
-/// Directives of the rewrite phase: those of a location hold in no inner one.
+/// Directives of the rewrite phase: inner locations do not inherit them.
 const REWRITE_PHASE: &[&str] = &["break", "if", "internal", "limit_except", "rewrite"];
 
-/// Directives that refuse nothing by themselves.
+/// Directives that refuse no requests.
 const PASSIVE: &[&str] = &[
     "access_log",
     "alias",
@@ -42,7 +43,7 @@ const PASSIVE: &[&str] = &[
     "userid",
 ];
 
-/// Beginnings of names of directives that refuse nothing by themselves.
+/// Name prefixes of directives that refuse no requests.
 const PASSIVE_FAMILIES: &[&str] = &[
     "absolute_redirect",
     "add_",
@@ -92,10 +93,10 @@ const PASSIVE_FAMILIES: &[&str] = &[
     "zstd",
 ];
 
-/// Maximum number of checks that a scope may switch off.
+/// Maximum number of checks that a scope may disable.
 const MAX_SWITCHED_OFF: usize = 64;
 
-/// Checks that have a counterpart in the result.
+/// Checks that were converted.
 pub(super) struct Written {
     /// `auth_basic`.
     pub(super) password: bool,
@@ -103,7 +104,7 @@ pub(super) struct Written {
     pub(super) login: bool,
 }
 
-/// The directive of a scope that could refuse its requests and has no counterpart in the result.
+/// The first directive of a scope that could refuse requests and was not converted.
 pub(super) fn unwritten<'d>(scope: &Scope<'d>, written: &Written) -> Option<&'d Directive> {
     let mut overridden: HashSet<&str> = HashSet::new();
     for depth in (0..scope.depth()).rev() {
@@ -116,7 +117,7 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>, written: &Written) -> Option<&'d 
         for directive in scope.selected(depth, could_refuse) {
             work::step();
             let name = &*directive.name;
-            // Directives of the rewrite phase hold in the server and in their own location.
+            // Directives of the rewrite phase apply to the server and to their own location.
             let holds = depth == 1 || is_own || !REWRITE_PHASE.contains(&name);
             let is_written = match name {
                 "auth_basic" => written.password,
@@ -145,7 +146,7 @@ fn is_check(name: &str) -> bool {
         || name == "ssl_verify_client"
 }
 
-/// Returns true if a directive of a server or a location refuses nothing.
+/// Returns true if a directive of a server or location refuses no requests.
 pub(super) fn is_passive(directive: &Directive) -> bool {
     let name = &*directive.name;
     match name {
@@ -166,7 +167,8 @@ pub(super) fn is_passive(directive: &Directive) -> bool {
         || (advice::is_not_needed(name) && !is_check(name))
 }
 
-/// A condition that only edits header fields, answers CORS preflights, or redirects to `https`.
+/// Returns true if a condition only edits header fields, answers CORS preflights, or redirects to
+/// `https`.
 fn is_passive_condition(directive: &Directive) -> bool {
     let condition = directive.words.join(" ");
     let is_preflight = condition.contains("$request_method") && condition.contains("OPTIONS");
@@ -180,7 +182,7 @@ fn is_passive_condition(directive: &Directive) -> bool {
     directive.children().iter().all(edits)
 }
 
-/// The host of `if ($host = name) { return … }`, as certbot writes it.
+/// Host of `if ($host = name) { return … }`, as written by certbot.
 pub(super) fn condition_host(directive: &Directive) -> Option<&str> {
     let [variable, operator, host] = directive.words.as_slice() else {
         return None;

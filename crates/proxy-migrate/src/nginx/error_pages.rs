@@ -1,4 +1,4 @@
-//! Pages of errors from `error_page`.
+//! Converts `error_page` to error pages.
 
 use super::parser::Directive;
 use super::scope::Scope;
@@ -9,8 +9,8 @@ use crate::site::Site;
 const ADVICE: &str =
     "write `error-pages { page 404 file=\"404.html\" }`; errors of the upstream pass";
 
-/// The block `error-pages` for the directives that hold in a scope. Those that lead to a location, to a URL, or to
-/// another status are listed.
+/// The block `error-pages` for the directives in effect in a scope. Notes those that refer to a
+/// location or a URL, or change the status.
 pub(super) fn read(site: &mut Site, scope: &Scope<'_>) -> Option<Node> {
     let mut pages: Vec<(u16, String)> = Vec::new();
     for directive in scope.all("error_page") {
@@ -19,7 +19,7 @@ pub(super) fn read(site: &mut Site, scope: &Scope<'_>) -> Option<Node> {
             None => site.note(&directive.place, &directive.shown(), ADVICE),
         }
     }
-    // The first page of a status is the one that is sent.
+    // nginx uses the first page of a status.
     let mut nodes: Vec<Node> = Vec::new();
     let mut seen = Vec::new();
     for (status, file) in pages {
@@ -32,7 +32,7 @@ pub(super) fn read(site: &mut Site, scope: &Scope<'_>) -> Option<Node> {
     (!nodes.is_empty()).then(|| Node::new("error-pages").children(nodes))
 }
 
-/// Statuses with the file of `error_page 500 502 /50x.html`; `None` for another form.
+/// Statuses and file of a directive such as `error_page 500 502 /50x.html`; `None` for other forms.
 fn file_pages(directive: &Directive, scope: &Scope<'_>) -> Option<Vec<(u16, String)>> {
     let (uri, statuses) = directive.words.split_last()?;
     if !uri.starts_with('/') || has_variables(uri) || uri.contains('?') {
@@ -47,8 +47,8 @@ fn file_pages(directive: &Directive, scope: &Scope<'_>) -> Option<Vec<(u16, Stri
     statuses.collect()
 }
 
-/// The folder in which a page lies: that of its own location, else that of the server. `None` if its location does
-/// not serve files.
+/// Folder of a page: its location's, or else the server's. `None` if its location does not serve
+/// files.
 fn root<'d>(scope: &Scope<'d>, uri: &str) -> Option<&'d str> {
     let mut blocks = scope.blocks();
     let (http, server) = (blocks.next()?, blocks.next()?);

@@ -1,4 +1,4 @@
-//! Listeners of servers.
+//! Converts `listen` directives to listeners.
 
 pub(super) mod real_ip;
 
@@ -12,7 +12,7 @@ use crate::units;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 
-/// Client timeouts, each with the setting of a listener.
+/// Client timeouts, with the corresponding settings of a listener.
 const CLIENT_TIMEOUTS: &[(&str, &str)] = &[
     ("client_header_timeout", "header"),
     ("client_body_timeout", "body-idle"),
@@ -26,7 +26,7 @@ pub(super) fn is_client_timeout(name: &str) -> bool {
         .any(|(directive, _)| *directive == name)
 }
 
-/// Writes the client timeouts into all listeners.
+/// Sets the client timeouts of all listeners.
 pub(super) fn write_client_timeouts(site: &mut Site, block: &[Directive]) {
     let mut timeouts = Vec::new();
     for (directive_name, setting) in CLIENT_TIMEOUTS {
@@ -53,7 +53,7 @@ pub(super) fn write_client_timeouts(site: &mut Site, block: &[Directive]) {
     }
 }
 
-/// A time of at least a second, in seconds if it is whole.
+/// A timeout of at least a second, in seconds if it is whole.
 pub(super) fn time(name: &str, ms: u64) -> Node {
     if ms.is_multiple_of(1_000) {
         Node::number(&format!("{name}-secs"), ms / 1_000)
@@ -62,14 +62,14 @@ pub(super) fn time(name: &str, ms: u64) -> Node {
     }
 }
 
-/// A `listen` of a server.
+/// A `listen` directive of a server.
 pub(super) struct Listen {
-    /// The name of the listener.
+    /// Name of the listener.
     pub(super) name: String,
     pub(super) is_default: bool,
 }
 
-/// The listeners of a server, which are added to the site.
+/// Adds the listeners of a server to the site.
 pub(super) fn read(
     site: &mut Site,
     server: &Directive,
@@ -154,7 +154,8 @@ fn is_quic(directive: &Directive) -> bool {
     directive.name == "listen" && directive.words.iter().skip(1).any(|word| word == "quic")
 }
 
-/// Enables HTTP/3 at the listener of the same address: here both have one listener.
+/// Enables HTTP/3 on the listener with the same address, because the proxy uses one listener for
+/// both.
 fn quic(site: &mut Site, directive: &Directive, scope: &Scope<'_>) {
     if scope.word("http3") == Some("off") {
         return;
@@ -189,14 +190,14 @@ fn protocols(listener: &mut Listener, scope: &Scope<'_>) {
     }
 }
 
-/// Options of a `listen`.
+/// Options of a `listen` directive.
 #[derive(Clone, Copy, Default)]
 struct Options {
     is_tls: bool,
     is_default: bool,
 }
 
-/// The listener of an address, with its position.
+/// The listener for an address, with its position; added if necessary.
 fn add(site: &mut Site, address: String, options: Options) -> (usize, Listen) {
     let Options { is_tls, is_default } = options;
     if let Some(position) = site.listener_at(&address)
@@ -232,12 +233,12 @@ fn name(address: &str, number: usize) -> String {
     }
 }
 
-/// Returns true if an address can be bound: an IP address with a port, or a Unix socket.
+/// Returns true if an address can be bound: IP address and port, or a Unix socket.
 fn is_address(address: &str) -> bool {
     address.starts_with("unix:/") || address.parse::<SocketAddr>().is_ok()
 }
 
-/// Removes listeners of TLS without a certificate, which could not be started. Their servers are listed.
+/// Removes TLS listeners without a certificate, which could not start; notes their servers.
 pub(super) fn remove_without_certificates(site: &mut Site) {
     let is_startable = |it: &Listener| !it.is_tls || !it.certificates.is_empty();
     let removed = site.listeners.iter().filter(|it| !is_startable(it));
@@ -247,14 +248,14 @@ pub(super) fn remove_without_certificates(site: &mut Site) {
     }
     site.listeners.retain(is_startable);
     site.routes.retain_mut(|route| {
-        // A route without listeners belongs to all.
+        // A route without listeners applies to all.
         let is_for_all = route.listeners.is_empty();
         route.listeners.retain(|it| !removed.contains(it));
         is_for_all || !route.listeners.is_empty()
     });
 }
 
-/// `80`, `*:80`, `[::]:80`, `localhost:80`, `unix:/path` as an address here.
+/// Converts `80`, `*:80`, `[::]:80`, `localhost:80` or `unix:/path`.
 pub(super) fn address(word: &str) -> String {
     if word.starts_with("unix:") {
         return word.to_owned();
@@ -272,12 +273,12 @@ pub(super) fn address(word: &str) -> String {
     }
 }
 
-/// Returns true for a directive of a server that concerns its listeners.
+/// Returns true for a directive of a server that applies to its listeners.
 pub(super) fn is_listener_directive(name: &str) -> bool {
     matches!(name, "listen" | "server_name" | "ssl") || is_client_timeout(name)
 }
 
-/// Lists client timeouts of a server: a listener has one set for all of its servers.
+/// Notes client timeouts of a server: a listener has one set of timeouts for all of its servers.
 pub(super) fn note_client_timeouts(site: &mut Site, server: &Directive) {
     for directive in server
         .children()

@@ -1,4 +1,4 @@
-//! Locations, as routes.
+//! Converts locations to routes.
 
 mod answers;
 mod files;
@@ -16,17 +16,17 @@ use std::fmt::Write as _;
 
 pub(super) use answers::{answer, host_condition, rewrite_all};
 
-/// A location, with the blocks around it.
+/// A location with the blocks around it.
 struct Location<'d> {
     directive: &'d Directive,
     scope: Scope<'d>,
-    /// True if its expression is wider than the one that is written.
+    /// Set if the converted expression matches more paths than the original.
     is_wider: bool,
-    /// True if locations within it are tried in a way that routes are not.
+    /// Set if the order of the inner locations cannot be expressed by routes.
     is_closed: bool,
 }
 
-/// The locations of a server, and a route for all other paths.
+/// Converts the locations of a server, and adds a route for all other paths.
 pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directive]) {
     let mut locations: Vec<Location<'_>> = Vec::new();
     let mut matchers: Vec<Matcher> = Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Dir
     }
 }
 
-/// The redirect to `/a/` from `/a`, which nginx answers where a location `/a/` leads to another server.
+/// Adds the redirect from `/a` to `/a/` that nginx makes for a location `/a/` with an upstream.
 fn slash(site: &mut Site, server: &Server<'_>, directive: &Directive, path: &str) {
     let mut block = directive.children().iter();
     if !block.any(|it| it.name.ends_with("_pass")) {
@@ -159,7 +159,7 @@ fn collect<'d>(
     }
 }
 
-/// Lists a location that no path of a request leads to.
+/// Notes a location that no request can reach.
 fn note_unreachable(site: &mut Site, directive: &Directive, scope: &Scope<'_>, name: &str) {
     if name.starts_with('@') && files::is_fallback(scope, name) {
         return;
@@ -172,7 +172,7 @@ fn note_unreachable(site: &mut Site, directive: &Directive, scope: &Scope<'_>, n
     site.note(&directive.place, &directive.shown(), advice);
 }
 
-/// The operator and the path of a location. `~/a`, without a space, is an operator too.
+/// Operator and path of a location. In `~/a` the space after the operator is missing.
 fn modifier(directive: &Directive) -> (Option<&str>, Option<&str>) {
     match (directive.word(0), directive.word(1)) {
         (Some(word), None) => {
@@ -188,7 +188,7 @@ fn modifier(directive: &Directive) -> (Option<&str>, Option<&str>) {
     }
 }
 
-/// Returns true if a path can be that of a request, after dot segments are removed and slashes are merged.
+/// Returns true if a normalized request path can equal `path`.
 fn is_path(path: &str) -> bool {
     let is_plain = |c: char| !(c.is_control() || matches!(c, '?' | '#' | '\\' | '"' | '{' | '}'));
     let mut segments = path.split('/');
@@ -196,7 +196,7 @@ fn is_path(path: &str) -> bool {
     path.starts_with('/') && path.chars().all(is_plain) && !has_dots && !path.contains("//")
 }
 
-/// A path as it is compared here: nginx has it without escapes.
+/// Escapes a path for the proxy's comparison; nginx writes paths without escapes.
 fn encoded(path: &str) -> String {
     let mut text = String::new();
     for byte in path.bytes() {
@@ -210,7 +210,8 @@ fn encoded(path: &str) -> String {
 }
 
 impl Ordered {
-    /// Returns true if the path is that of the location itself, not an expression tried before it.
+    /// Returns true if the path is the location's own, and not an expression that is tried before
+    /// it.
     fn is_last(&self, matchers: &[Matcher]) -> bool {
         let kind = matchers.get(self.location).map(|it| it.kind);
         kind != Some(Kind::Regex) && self.is_known
@@ -257,7 +258,8 @@ fn close(route: &mut Route) {
     route.policies = Policies::default();
 }
 
-/// Lists an expression that is written without its look-around. A location that refuses requests refuses more of them.
+/// Notes an expression that was converted without its look-around. If the location refuses
+/// requests, it refuses more of them.
 fn wider(site: &mut Site, directive: &Directive, route: &mut Route) {
     let is_refusal = matches!(route.service, Service::Respond { status: 400.., .. });
     site.note(
@@ -274,8 +276,8 @@ fn wider(site: &mut Site, directive: &Directive, route: &mut Route) {
     }
 }
 
-/// A prefix of whole segments takes `/api` and `/api/…`, and nginx's takes `/apix` too: a route for these
-/// if the location refuses requests; else it is listed.
+/// nginx's prefix `/api` also matches `/apix`, while the proxy's matches whole segments. Adds a
+/// route for these paths if the location refuses requests; otherwise notes the difference.
 fn open_end_of(
     site: &mut Site,
     directive: &Directive,
@@ -351,7 +353,7 @@ fn route<'d>(site: &mut Site, server: &Server<'d>, location: &Location<'d>, path
     route
 }
 
-/// Lists directives of a location that are not read.
+/// Notes directives of a location that are ignored.
 fn note_others(site: &mut Site, block: &[Directive]) {
     for child in block {
         let name = &*child.name;
@@ -382,7 +384,7 @@ fn note_others(site: &mut Site, block: &[Directive]) {
     }
 }
 
-/// Lists a location without content of its own.
+/// Notes a location without content.
 fn note_nothing(site: &mut Site, directive: &Directive, scope: &Scope<'_>) {
     let block = directive.children();
     let has_alias = block.iter().any(|it| it.name == "alias");

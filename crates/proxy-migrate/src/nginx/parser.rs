@@ -1,10 +1,10 @@
-//! The syntax of nginx: directives with words, and blocks.
+//! Parser for nginx configurations: directives with words and blocks.
 
 use crate::cursor::Cursor;
 use crate::migrated::{Place, SyntaxError};
 use crate::source::{Included, Source};
 
-/// A directive with its words, and its block.
+/// A directive with its words and block.
 #[derive(Clone, Debug)]
 pub(super) struct Directive {
     pub(super) name: String,
@@ -13,9 +13,9 @@ pub(super) struct Directive {
     pub(super) place: Place,
 }
 
-/// Maximum depth of blocks and of includes.
+/// Maximum depth of blocks and includes.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of directives of all files: a file counts each time it is included.
+/// Maximum number of directives in all files; a file counts each time it is included.
 const MAX_DIRECTIVES: usize = 200_000;
 
 impl Directive {
@@ -27,15 +27,15 @@ impl Directive {
         self.block.as_deref().unwrap_or_default()
     }
 
-    /// The directive without its block.
+    /// The directive without its block, as text.
     pub(super) fn shown(&self) -> String {
         let words = std::iter::once(&self.name).chain(&self.words);
         words.map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// The directives of a file, with those of included files in the place of each `include`. An `include` of
-/// files that are not there stays.
+/// Parses the directives of a file, with each `include` replaced by the included files. An
+/// `include` without files is kept.
 pub(super) fn parse(
     source: &Source,
     included: Included<'_>,
@@ -91,7 +91,7 @@ struct Parser<'t, 'c> {
 }
 
 impl Parser<'_, '_> {
-    /// The directives up to the `}` of the block, or to the end of the file at depth 0.
+    /// Parses directives up to the closing brace, or to the end of the file at depth 0.
     fn block(&mut self, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
         if depth > MAX_DEPTH {
             return Err(self.cursor.error("blocks are nested more than 32 deep"));
@@ -218,7 +218,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Skips code in braces.
+    /// Skips embedded code in braces.
     fn skip_code(&mut self) -> Result<(), SyntaxError> {
         let mut depth = 1;
         while depth > 0 {

@@ -1,4 +1,4 @@
-//! Policies of a route from the directives that hold in its location.
+//! Converts the directives in effect in a location to policies of its route.
 
 mod basic_auth;
 mod cache;
@@ -16,7 +16,7 @@ use crate::units;
 pub(super) use basic_auth::find_password_files;
 pub(super) use cache::memory;
 
-/// Writes the policies that hold in a scope into a route.
+/// Adds the policies in effect in a scope to a route.
 pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     networks(site, route, scope);
     response_headers(site, route, scope);
@@ -63,7 +63,7 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     }
 }
 
-/// Content after a check that is not converted is not served.
+/// If a check was not converted, makes the route answer 501 instead of serving its content.
 fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>, written: &Written) {
     let Some(directive) = checks::unwritten(scope, written) else {
         return;
@@ -76,15 +76,15 @@ fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>, written: &Writt
 /// Networks of clients.
 #[derive(Debug, Default)]
 pub(super) struct Networks {
-    /// Empty for all networks.
+    /// Admitted networks; empty for all.
     pub(super) allow: Vec<String>,
     pub(super) deny: Vec<String>,
-    /// True if a refused network could not be written.
+    /// Set if a refused network could not be converted.
     pub(super) is_closed: bool,
 }
 
-/// The networks of a scope's `allow` and `deny`; `None` if every client is refused. The first rule that fits a client
-/// decides: rules after one for `all` have no effect.
+/// Networks of a scope's `allow` and `deny`; `None` if all clients are refused. The first matching
+/// rule decides, so rules after one for `all` have no effect.
 pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
     let (mut networks, mut is_list) = (Networks::default(), false);
     for rule in scope.rules_of_access() {
@@ -120,14 +120,14 @@ pub(super) fn access(site: &mut Site, scope: &Scope<'_>) -> Option<Networks> {
         return None;
     }
     if !is_list {
-        // Without `deny all` every other client is admitted, and `allow` has no effect.
+        // Without `deny all`, all other clients are admitted, and `allow` has no effect.
         networks.allow.clear();
     }
     Some(networks)
 }
 
 fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
-    // `return` and redirects are answered before networks are compared.
+    // `return` and redirects are answered before networks are checked.
     let is_content = matches!(route.service, Service::Upstream(_) | Service::Static { .. })
         || route.service == Service::not_migrated();
     if !is_content {
@@ -170,7 +170,7 @@ fn response_headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
         let (Some(name), Some(written)) = (directive.word(0), directive.word(1)) else {
             continue;
         };
-        // The type of a text is that of `respond`.
+        // `respond` sets the type of a text.
         if written.is_empty() || (is_text && name.eq_ignore_ascii_case("content-type")) {
             continue;
         }

@@ -1,8 +1,8 @@
-//! Beginnings of paths that are replaced.
+//! Prefixes of paths, and their replacement.
 
 use crate::site::Rewrite;
 
-/// A prefix without its slash at the end.
+/// A prefix without its trailing slash.
 pub(super) fn shortened(prefix: &str) -> String {
     match prefix.trim_end_matches('/') {
         "" => "/".to_owned(),
@@ -10,7 +10,7 @@ pub(super) fn shortened(prefix: &str) -> String {
     }
 }
 
-/// The rewrite of a beginning by another one.
+/// Rewrite of one prefix to another.
 pub(super) fn replaced(from: String, to: String) -> Rewrite {
     if to == "/" {
         Rewrite::Strip(from)

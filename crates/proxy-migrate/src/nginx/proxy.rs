@@ -1,4 +1,4 @@
-//! `proxy_pass` and its directives.
+//! Converts `proxy_pass` and related directives.
 
 use super::parser::Directive;
 use super::prefix::{replaced, shortened};
@@ -8,7 +8,7 @@ use crate::kdl::Node;
 use crate::site::{Message, Path, Rewrite, Route, Service, Site, Upstream, header_fault};
 use crate::units;
 
-/// Header fields that the proxy itself sends to upstreams.
+/// Header fields that the proxy sets itself for upstreams.
 const OURS: &[&str] = &[
     "connection",
     "forwarded",
@@ -18,9 +18,9 @@ const OURS: &[&str] = &[
     "x-forwarded-proto",
 ];
 
-/// Writes the upstream of a route, and what it is sent.
+/// Sets the upstream of a route, and the requests sent to it.
 ///
-/// `prefix` is the plain path of the location, which a path in `proxy_pass` replaces.
+/// `prefix` is the location's literal path, which a path in `proxy_pass` replaces.
 pub(super) fn pass(
     site: &mut Site,
     route: &mut Route,
@@ -91,7 +91,7 @@ pub(super) fn upstream(
     name
 }
 
-/// The name of the upstream with `authority` as its only target.
+/// Name of the upstream with `authority` as its only target.
 fn lone(site: &mut Site, is_tls: bool, authority: &str) -> String {
     let port = if is_tls { 443 } else { 80 };
     let has_port = authority
@@ -129,7 +129,7 @@ fn tls(scope: &Scope<'_>) -> Vec<Node> {
     tls
 }
 
-/// The path of `proxy_pass`, which replaces that of the location.
+/// Rewrite for the path of `proxy_pass`, which replaces the location's.
 fn rewrite(
     site: &mut Site,
     route: &mut Route,
@@ -163,7 +163,7 @@ fn rewrite(
     }
 }
 
-/// `proxy_redirect`: a rewrite writes `Location` back by itself, as `default` does.
+/// Converts `proxy_redirect`. A rewrite adjusts `Location` by itself, as `default` does.
 fn redirects(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &str, path: &str) {
     for directive in scope.all("proxy_redirect") {
         match (directive.word(0), directive.word(1)) {
@@ -183,7 +183,7 @@ fn redirects(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &
     }
 }
 
-/// Returns true if a `proxy_redirect` removes the origin of the target, as a rewrite does.
+/// Returns true if a `proxy_redirect` does the same as the rewrite's own adjustment.
 fn is_default_redirect(from: &str, to: &str, authority: &str, path: &str) -> bool {
     let origin = from.split_once("://").map(|(_, rest)| rest);
     let is_target = origin.is_some_and(|rest| {
@@ -205,7 +205,7 @@ fn headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &st
             host(site, route, directive, written, authority);
             continue;
         }
-        // The proxy's own fields say the same, and an agent sets those of a login server.
+        // The proxy sends these fields itself, and an agent sets the login server's.
         if OURS.contains(&&*lower) || is_copied(scope, directive) {
             continue;
         }
@@ -213,7 +213,7 @@ fn headers(site: &mut Site, route: &mut Route, scope: &Scope<'_>, authority: &st
             site.note(&directive.place, &directive.shown(), fault);
             continue;
         }
-        // A field that is not set could be the client's own: it is removed.
+        // A field set to nothing is removed, because it could be the client's own.
         let value = if written.is_empty() {
             None
         } else {

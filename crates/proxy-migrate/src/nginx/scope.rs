@@ -1,4 +1,4 @@
-//! Inheritance: a directive holds in inner blocks unless they have one of its name.
+//! Inheritance: inner blocks inherit a directive unless they have one with the same name.
 
 use super::parser::Directive;
 use crate::work;
@@ -6,17 +6,17 @@ use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-/// The blocks around a place, the innermost last.
+/// The blocks around a place, innermost last.
 #[derive(Clone)]
 pub(super) struct Scope<'d> {
     blocks: Vec<Rc<Block<'d>>>,
 }
 
-/// Directives of a block, by their names. Many locations look into one block.
+/// Directives of a block by name, indexed because many locations look into the same block.
 struct Block<'d> {
     directives: &'d [Directive],
     named: HashMap<&'d str, Vec<&'d Directive>>,
-    /// `allow` and `deny`, in their order.
+    /// `allow` and `deny` in order.
     access: Vec<&'d Directive>,
     selected: OnceCell<Vec<&'d Directive>>,
     zones: OnceCell<HashMap<String, &'d Directive>>,
@@ -48,7 +48,7 @@ impl<'d> Block<'d> {
     }
 }
 
-/// Directives that are read from the scope of a location.
+/// Directives that locations may inherit.
 const INHERITED: &[&str] = &[
     "add_header",
     "allow",
@@ -102,7 +102,7 @@ pub(super) fn is_inherited(name: &str) -> bool {
 }
 
 impl<'d> Scope<'d> {
-    /// Directives of the blocks, the outermost first.
+    /// Directives of each block, outermost first.
     pub(super) fn blocks(&self) -> impl Iterator<Item = &'d [Directive]> {
         self.blocks.iter().map(|block| block.directives)
     }
@@ -119,35 +119,35 @@ impl<'d> Scope<'d> {
         Self { blocks }
     }
 
-    /// The directives of a name in the innermost block that has one.
+    /// Directives with a name, from the innermost block that has one.
     pub(super) fn all(&self, name: &str) -> &[&'d Directive] {
         let mut found = self.blocks.iter().rev().map(|block| block.all(name));
         found.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    /// The rules `allow` and `deny` of the innermost block that has one, in their order.
+    /// `allow` and `deny` in order, from the innermost block that has one.
     pub(super) fn rules_of_access(&self) -> &[&'d Directive] {
         let mut found = self.blocks.iter().rev().map(|block| &*block.access);
         found.find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    /// The last directive of a name in the innermost block that has one.
+    /// Last directive with a name, from the innermost block that has one.
     pub(super) fn last(&self, name: &str) -> Option<&'d Directive> {
         self.all(name).last().copied()
     }
 
-    /// The first word of the last directive of a name.
+    /// First word of the last directive with a name.
     pub(super) fn word(&self, name: &str) -> Option<&'d str> {
         self.last(name)?.word(0)
     }
 
-    /// Returns true if a directive of a name holds that stands outside of all servers.
+    /// Returns true if the directive in effect for a name is outside of all servers.
     pub(super) fn is_outermost(&self, name: &str) -> bool {
         let inner = self.blocks.iter().skip(1);
         inner.map(|block| block.all(name)).all(<[_]>::is_empty)
     }
 
-    /// The directive `limit_req_zone` of a name that `name_of` finds in one.
+    /// The `limit_req_zone` with a name, which `name_of` extracts from the directive.
     pub(super) fn zone(
         &self,
         wanted: &str,
@@ -179,7 +179,8 @@ impl<'d> Scope<'d> {
         self.blocks.len()
     }
 
-    /// The first directive of each name that `is_selected` in the block at a depth, which is asked once for a block.
+    /// First directive of each name that `is_selected` accepts, in the block at `depth`. The result
+    /// is computed once per block.
     pub(super) fn selected(
         &self,
         depth: usize,

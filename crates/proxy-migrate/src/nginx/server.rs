@@ -1,4 +1,4 @@
-//! Blocks `server`.
+//! Converts `server` blocks.
 
 use super::parser::Directive;
 use super::scope::{self, Scope};
@@ -8,10 +8,10 @@ use crate::site::Site;
 use std::collections::HashSet;
 use std::net::Ipv6Addr;
 
-/// Maximum length of a host's name.
+/// Maximum length of a host name.
 const MAX_HOST_BYTES: usize = 253;
 
-/// The servers of a file, as routes.
+/// Converts the servers of a file to routes.
 pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Scope<'d>) {
     let mut read = Vec::new();
     for server in servers {
@@ -96,7 +96,7 @@ fn migrate_server<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directiv
     location::read_all(site, server, block);
 }
 
-/// The names of a server that a host can be compared with.
+/// Names of a server that hosts can match.
 fn names(site: &mut Site, server: &Directive) -> Vec<String> {
     let directives = server
         .children()
@@ -129,7 +129,7 @@ fn names(site: &mut Site, server: &Directive) -> Vec<String> {
     hosts
 }
 
-/// Returns true if a name can be compared with hosts: labels, or a wildcard for those before them.
+/// Returns true if a name can match hosts: labels, or a wildcard in place of the first ones.
 fn is_host(name: &str) -> bool {
     let bare = name.strip_prefix("*.").or(name.strip_prefix('.'));
     let bare = bare.unwrap_or(name);

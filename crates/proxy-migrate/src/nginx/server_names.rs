@@ -1,18 +1,18 @@
-//! Blocks `map` by the name of a TLS handshake.
+//! Converts `map` blocks on the server name of TLS handshakes.
 
 use super::parser::Directive;
 use crate::site::Site;
 
-/// Hosts with the upstream or target of their connections.
+/// Hosts, and the upstream or target for their connections.
 #[derive(Debug)]
 pub(super) struct Case<'d> {
-    /// Empty for every other name.
+    /// Hosts; empty for the default.
     pub(super) hosts: Vec<String>,
     pub(super) target: &'d str,
 }
 
-/// The cases of a map. Names of a case that is not converted must not lead elsewhere: cases that would take them are
-/// left out.
+/// Cases of a map. If a case is not converted, later cases that match its names are left out, so
+/// that its connections do not go elsewhere.
 pub(super) fn cases<'d>(
     site: &mut Site,
     map: &'d Directive,
@@ -31,7 +31,7 @@ pub(super) fn cases<'d>(
         match (hosts, target) {
             (Some(hosts), Some(target)) => cases.push(Case { hosts, target }),
             (hosts, _) => {
-                // Expressions are tried after all names.
+                // nginx tries expressions after all names.
                 has_any &= hosts.is_none() && name.starts_with('~');
                 has_default = false;
                 site.note(
@@ -50,7 +50,7 @@ pub(super) fn cases<'d>(
     cases
 }
 
-/// The hosts of a name in a map; `None` if they have no counterpart.
+/// Hosts of a name in a map; `None` without a counterpart.
 fn hosts(name: &str, has_wildcards: bool) -> Option<Vec<String>> {
     if name == "default" {
         return Some(Vec::new());

@@ -1,4 +1,4 @@
-//! The block `stream`: connections that are relayed.
+//! Converts the block `stream`, which relays connections.
 
 use super::listen::{address, time};
 use super::parser::Directive;
@@ -11,7 +11,7 @@ use crate::site::{Listener, Relay, Route, Service, Site, Upstream};
 use crate::units;
 use std::collections::HashMap;
 
-/// Directives that refuse nothing, or are read here.
+/// Directives that refuse no connections, or are read here.
 const PASSIVE: &[&str] = &[
     "access_log",
     "allow",
@@ -57,7 +57,7 @@ const PASSIVE: &[&str] = &[
     "variables_hash_max_size",
 ];
 
-/// Directives that limit connections and bytes. They are listed, and the connections are relayed.
+/// Directives that limit connections and bytes. They are noted, and the connections are relayed.
 const LIMITS: &[&str] = &[
     "limit_conn",
     "limit_conn_dry_run",
@@ -67,20 +67,20 @@ const LIMITS: &[&str] = &[
     "proxy_upload_rate",
 ];
 
-/// A `stream` block while its servers are read.
+/// A `stream` block during the conversion of its servers.
 struct Stream<'d> {
     scope: Scope<'d>,
-    /// Blocks `upstream` of this block: those of `http` have names of their own.
+    /// `upstream` blocks of this block; those of `http` have a separate namespace.
     definitions: HashMap<&'d str, &'d Directive>,
-    /// Our names of the upstreams that servers use, by their names, and by whether their connections begin with a
-    /// `PROXY` header.
+    /// Names of converted upstreams, by original name and whether connections begin with a PROXY
+    /// header.
     upstreams: HashMap<(&'d str, bool), String>,
-    /// The maps by their variables.
+    /// `map` blocks by their variables.
     maps: HashMap<&'d str, &'d Directive>,
 }
 
 impl<'d> Stream<'d> {
-    /// The map of a variable by the server name of a handshake.
+    /// The map for a variable, if it depends on the server name of the handshake.
     fn map_of(&self, scope: &Scope<'_>, variable: &str, has_tls: bool) -> Option<&'d Directive> {
         let reads_names = scope.word("ssl_preread") == Some("on");
         let source = match (has_tls, reads_names) {
@@ -92,7 +92,7 @@ impl<'d> Stream<'d> {
         map.filter(|map| map.word(0) == Some(source))
     }
 
-    /// Returns true if a value is the name of an upstream, or a host and a port.
+    /// Returns true if a value is the name of an upstream, or host and port.
     fn is_target(&self, value: &str) -> bool {
         let port = value.rsplit_once(':').map(|(_, port)| port);
         let is_address = port.is_some_and(|port| port.parse::<u16>().is_ok());
@@ -100,8 +100,8 @@ impl<'d> Stream<'d> {
         self.definitions.contains_key(value) || is_plain
     }
 
-    /// Our name of the upstream `name`, which is added when the first server uses it; `None` if there is no such
-    /// upstream.
+    /// Converted name of an upstream, which is added when the first server uses it; `None` if it
+    /// does not exist.
     fn upstream(&mut self, site: &mut Site, name: &str, sends_header: bool) -> Option<String> {
         let (name, definition) = self.definitions.get_key_value(name)?;
         let known = self.upstreams.entry((*name, sends_header));
@@ -114,12 +114,12 @@ impl<'d> Stream<'d> {
     }
 }
 
-/// The setting of an upstream for `proxy_protocol on`, which sends version 1.
+/// Setting of an upstream for `proxy_protocol on`, which sends version 1.
 fn header(sends_header: bool) -> Option<Node> {
     sends_header.then(|| Node::text("send-proxy", "v1"))
 }
 
-/// Reads the upstreams and servers of a `stream` block.
+/// Converts the upstreams and servers of a `stream` block.
 pub(super) fn read(site: &mut Site, block: &[Directive]) {
     let mut stream = Stream {
         scope: Scope::new(block),
@@ -153,11 +153,11 @@ pub(super) fn read(site: &mut Site, block: &[Directive]) {
     }
 }
 
-/// Returns true if a directive refuses nothing, or is read.
+/// Returns true if a directive refuses no connections, or is converted.
 fn is_known(directive: &Directive) -> bool {
     let name = &*directive.name;
     let is_off = directive.word(0) == Some("off");
-    // TLS to targets, headers for them and checks of clients may be switched off.
+    // TLS to targets, PROXY headers and client certificates may be disabled explicitly.
     is_off || PASSIVE.contains(&name) || LIMITS.contains(&name)
 }
 
@@ -234,7 +234,7 @@ fn read_server<'d>(
     }
 }
 
-/// Lists the directive that keeps a server from being converted.
+/// Notes the directive that prevents the conversion of a server.
 fn close(site: &mut Site, directive: &Directive) {
     let advice = match &*directive.name {
         "proxy_pass" => "write an upstream, or a route for each server name with `host`",
@@ -250,7 +250,7 @@ fn close(site: &mut Site, directive: &Directive) {
     site.note(&directive.place, &directive.shown(), &advice);
 }
 
-/// A route to an upstream, or to the one target that is written in place of it.
+/// A route to an upstream, or to a target written in its place.
 fn case_route(
     site: &mut Site,
     stream: &mut Stream<'_>,
@@ -267,7 +267,7 @@ fn case_route(
     route
 }
 
-/// The name of the upstream with one target.
+/// Name of the upstream with a single target.
 fn target(site: &mut Site, to: &str, sends_header: bool) -> String {
     let address = to.replace("localhost:", "127.0.0.1:");
     let plain = Upstream {
@@ -375,7 +375,7 @@ fn listen(
     Some(name)
 }
 
-/// The versions of TLS, if one of the two is left out.
+/// TLS versions, if one of the two supported ones is disabled.
 fn protocols(scope: &Scope<'_>) -> Option<Node> {
     let directive = scope.last("ssl_protocols")?;
     let has = |version: &str| directive.words.iter().any(|it| it == version);

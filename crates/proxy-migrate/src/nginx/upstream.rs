@@ -1,4 +1,4 @@
-//! Blocks `upstream`.
+//! Converts `upstream` blocks.
 
 use super::advice;
 use super::parser::Directive;
@@ -13,7 +13,7 @@ pub(super) fn read(site: &mut Site, directive: &Directive) {
     }
 }
 
-/// Adds an upstream under a name, with a setting of the servers that use it.
+/// Adds an upstream under a given name, with an additional setting.
 pub(super) fn read_as(site: &mut Site, directive: &Directive, name: &str, setting: Option<Node>) {
     let mut upstream = Upstream {
         name: name.to_owned(),

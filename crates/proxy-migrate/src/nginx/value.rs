@@ -1,10 +1,10 @@
-//! Variables in values.
+//! Converts variables in values.
 
 use super::parser::Directive;
 use super::scope::Scope;
 use crate::site::{Message, Site, header_fault};
 
-/// Variables with a value of a request here.
+/// Variables, with the proxy's placeholders.
 const VARIABLES: &[(&str, &str)] = &[
     ("remote_addr", "{client_ip}"),
     ("realip_remote_addr", "{client_ip}"),
@@ -26,7 +26,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("ssl_client_fingerprint", "{tls_client_fingerprint}"),
 ];
 
-/// A value with values of the request for its variables; `None` if one of them has no counterpart.
+/// Replaces the variables in a value by placeholders; `None` if one has no counterpart.
 fn converted(value: &str) -> Option<String> {
     let mut text = String::new();
     let mut rest = value;
@@ -46,12 +46,12 @@ fn converted(value: &str) -> Option<String> {
     Some(text)
 }
 
-/// Returns true if a value has variables.
+/// Returns true if a value contains variables.
 pub(super) fn has_variables(value: &str) -> bool {
     value.contains('$')
 }
 
-/// A header's value with values of the request for its variables; what has none is listed.
+/// Converts the value of a header field; notes a value without a counterpart.
 pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Option<String> {
     if value.contains(char::is_control) {
         site.note(
@@ -72,7 +72,8 @@ pub(super) fn value(site: &mut Site, directive: &Directive, value: &str) -> Opti
     found
 }
 
-/// Returns true if a `proxy_set_header` sends a field of the login server's response under its own name.
+/// Returns true if a `proxy_set_header` copies a field of the login server's response under the
+/// same name.
 pub(super) fn is_copied(scope: &Scope<'_>, directive: &Directive) -> bool {
     let (Some(name), Some(variable)) = (directive.word(0), directive.word(1)) else {
         return false;

@@ -1,13 +1,13 @@
-//! A server of nginx.
+//! An nginx server as the context of its routes.
 
 use super::scope::Scope;
 use crate::site::{Route, Service, Site};
 
-/// A server as far as its routes need it.
+/// Properties of a server that its routes need.
 pub(super) struct Server<'d> {
-    /// For names of routes.
+    /// Name for the routes' names.
     pub(super) name: String,
-    /// A host for tests of routes without a host.
+    /// Host for tests of routes without a host.
     pub(super) sample_host: Option<String>,
     pub(super) hosts: Vec<String>,
     pub(super) listeners: Vec<String>,
@@ -15,7 +15,7 @@ pub(super) struct Server<'d> {
 }
 
 impl Server<'_> {
-    /// A route of the server, named by a part of its path.
+    /// Creates a route of the server, named by a part of its path.
     pub(super) fn route(&self, site: &mut Site, part: &str, service: Service) -> Route {
         let name = site.route_name(&format!("{} {part}", self.name.replace('*', "any")));
         let mut route = Route::new(name, service);

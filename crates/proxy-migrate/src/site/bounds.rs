@@ -1,4 +1,5 @@
-//! Ranges of numbers in settings. A number of another server outside its range would refuse the whole result.
+//! Ranges of numeric settings. Another server's number outside of a range would make the whole
+//! result invalid.
 
 use super::Site;
 use crate::kdl::Node;
@@ -8,7 +9,7 @@ const SECOND: u64 = 1_000;
 const HOUR: u64 = 3_600_000;
 const DAY: u64 = 86_400_000;
 
-/// Settings with their least and greatest number; times are in milliseconds, without the unit in the name.
+/// Minimum and maximum of settings; times are in milliseconds, without the unit in the name.
 const RANGES: &[(&str, u64, u64)] = &[
     ("base-ejection", SECOND, HOUR),
     ("body-idle", SECOND, HOUR),
@@ -41,7 +42,7 @@ const RANGES: &[(&str, u64, u64)] = &[
 ];
 
 impl Site {
-    /// A number of a directive within the range of its setting. A change of it is listed.
+    /// Limits a directive's number to the range of its setting; notes a change.
     pub(crate) fn within(
         &mut self,
         place: &Place,
@@ -66,7 +67,7 @@ impl Site {
         bounded
     }
 
-    /// A setting with the number of a directive.
+    /// A setting with a directive's number.
     pub(crate) fn number(
         &mut self,
         place: &Place,
@@ -78,7 +79,7 @@ impl Site {
         Node::number(setting, number)
     }
 
-    /// A setting with the time of a directive in milliseconds, in seconds if it is whole.
+    /// A setting with a directive's time in milliseconds, written in seconds if it is whole.
     pub(crate) fn time(&mut self, place: &Place, directive: &str, setting: &str, ms: u64) -> Node {
         let ms = self.within(place, directive, setting, ms);
         if ms.is_multiple_of(SECOND) {

@@ -1,13 +1,13 @@
 //! Names of header fields that routes may edit.
 
-/// A message that a field is edited in.
+/// Message whose fields are edited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Request,
     Response,
 }
 
-/// The reason why a field of this name cannot be edited; `None` if it can.
+/// Reason why a field with this name cannot be edited; `None` if it can.
 pub(crate) fn fault(name: &str, message: Message) -> Option<&'static str> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if name.is_empty() || !name.bytes().all(is_token) {

@@ -1,17 +1,18 @@
-//! Regular expressions of other servers as those of this program, which have neither look-around nor back references.
+//! Converts regular expressions of other servers: the proxy's have neither look-around nor back
+//! references.
 
 use regex_syntax::Parser;
 
-/// An expression of another server.
+/// A converted expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Converted {
-    /// It matches the same paths.
+    /// Matches the same paths.
     Same(String),
-    /// It matches these paths and others: a part of it is left out.
+    /// Matches more paths, because a part was left out.
     Wider(String),
 }
 
-/// Converts an expression. With `ignores_case` letters are compared without case.
+/// Converts an expression, case-insensitive if `ignores_case` is set.
 pub(crate) fn converted(regex: &str, ignores_case: bool) -> Converted {
     let flag = if ignores_case { "(?i)" } else { "" };
     let is_valid = |regex: &str| Parser::new().parse(regex).is_ok();
@@ -30,8 +31,8 @@ pub(crate) fn converted(regex: &str, ignores_case: bool) -> Converted {
     }
 }
 
-/// Replaces a negative lookahead that only the rest of the path follows: in `^/(?!ab).*` by an alternation of all
-/// beginnings that differ from `ab`. `None` for any other expression.
+/// Replaces a negative lookahead at the start of the path, as in `^/(?!ab).*`, by an alternation of
+/// all prefixes that differ from `ab`. `None` for other expressions.
 fn without_lookahead(regex: &str) -> Option<String> {
     let (before, after) = regex.split_once("(?!")?;
     let (word, rest) = after.split_once(')')?;
@@ -41,7 +42,8 @@ fn without_lookahead(regex: &str) -> Option<String> {
     if word.is_empty() || !word.chars().all(is_plain) || !has_any_rest {
         return None;
     }
-    // From the last character backwards: the end, another character, or this one and a difference after it.
+    // Built from the last character backwards: the end, another character, or this one followed by
+    // a difference.
     let mut other = String::new();
     for c in word.chars().rev() {
         let c = if matches!(c, '.' | '-') {
@@ -58,7 +60,7 @@ fn without_lookahead(regex: &str) -> Option<String> {
     Some(format!("{before}{other}"))
 }
 
-/// The expression without look-around groups, and with `.*` for back references.
+/// Removes look-around groups, and replaces back references by `.*`.
 fn without_look_around(regex: &str) -> String {
     let mut wider = String::new();
     let mut rest = regex;
@@ -84,7 +86,7 @@ fn without_look_around(regex: &str) -> String {
     wider
 }
 
-/// The text after the group at its beginning.
+/// Text after the group at the start.
 fn after_group(text: &str) -> &str {
     let (mut depth, mut is_escaped) = (0_u32, false);
     for (at, c) in text.char_indices() {

@@ -1,28 +1,28 @@
-//! Conditions of routes, from the matchers of a rule.
+//! Converts the matchers of a rule to conditions of routes.
 
 use super::rule::Matcher;
 use crate::kdl::Node;
 use crate::site::{Path, Route, escaped};
 use std::fmt::Write as _;
 
-/// Maximum number of hosts or paths that are compared with each other.
+/// Maximum number of pairs of hosts or paths that are compared.
 const MAX_PAIRS: usize = 4_096;
 
-/// Conditions that must all hold, of one kind each; those of a kind are alternatives.
+/// Conditions of different kinds must all hold; those of one kind are alternatives.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conditions {
     pub(super) hosts: Vec<String>,
     pub(super) paths: Vec<Path>,
     methods: Vec<String>,
-    /// Names with values of header fields.
+    /// Names and values of header fields.
     headers: Vec<(String, Option<String>)>,
     queries: Vec<(String, Option<String>)>,
-    /// True if a condition has no counterpart: more requests meet these than the rule.
+    /// Set if a condition has no counterpart, so that more requests match than by the rule.
     pub(super) is_wider: bool,
 }
 
 impl Conditions {
-    /// Conditions without a counterpart.
+    /// Conditions for a matcher without a counterpart.
     pub(super) fn unknown() -> Self {
         Self {
             is_wider: true,
@@ -30,7 +30,7 @@ impl Conditions {
         }
     }
 
-    /// The conditions of a matcher that is not negated.
+    /// Conditions of a matcher without negation.
     pub(super) fn from_matcher(matcher: &Matcher) -> Self {
         let mut conditions = Self::default();
         let arguments = matcher.arguments.as_slice();
@@ -80,7 +80,8 @@ impl Conditions {
         conditions
     }
 
-    /// Adds wildcards for expressions such as `^.+\.example\.com$`. Returns true if they match the same hosts.
+    /// Converts expressions such as `^.+\.example\.com$` to wildcards; returns true if they match
+    /// the same hosts.
     fn host_expressions(&mut self, expressions: &[String]) -> bool {
         let mut is_whole = true;
         let mut wildcards = Vec::new();
@@ -106,7 +107,7 @@ impl Conditions {
             };
             let below = below.filter(|it| it.strip_prefix('.').is_some_and(is_host));
             let Some(below) = below else {
-                // Any host may match.
+                // Every host may match.
                 self.hosts.clear();
                 return false;
             };
@@ -117,7 +118,7 @@ impl Conditions {
         is_whole
     }
 
-    /// Paths, with the variables of older versions as expressions.
+    /// Converts paths; variables of older versions become expressions.
     fn paths(&mut self, texts: &[String], plain: impl Fn(&str) -> Path, is_end: bool) -> bool {
         let end = if is_end { "$" } else { "" };
         for text in texts {
@@ -134,7 +135,7 @@ impl Conditions {
         true
     }
 
-    /// Both conditions at once; `None` if no request meets both.
+    /// Combines two sets of conditions that must both hold; `None` if no request can meet both.
     pub(super) fn and(&self, other: &Self) -> Option<Self> {
         let mut is_wider = self.is_wider || other.is_wider;
         let mut both = Self {
@@ -171,7 +172,7 @@ fn is_host(text: &str) -> bool {
     !text.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b))
 }
 
-/// Every path that begins with a text.
+/// Every path that starts with a text.
 fn beginning(text: &str) -> Path {
     if text.ends_with('/') {
         Path::Prefix(text.to_owned())
@@ -180,7 +181,7 @@ fn beginning(text: &str) -> Path {
     }
 }
 
-/// `/users/{id:[0-9]+}` as an expression.
+/// Converts a path such as `/users/{id:[0-9]+}` to an expression.
 fn with_variables(text: &str) -> Option<String> {
     let mut expression = String::new();
     let mut rest = text;
@@ -204,8 +205,8 @@ fn with_variables(text: &str) -> Option<String> {
     Some(expression)
 }
 
-/// Intersection of two lists of alternatives; an empty list is everything. `None` if it is empty.
-/// Keeps the first list, and notes it, where the intersection is unknown.
+/// Intersection of two lists of alternatives; an empty list permits everything. `None` if the
+/// intersection is empty. If it is unknown, keeps the first list and notes that.
 fn common<T: Clone + PartialEq>(
     left: &[T],
     right: &[T],
@@ -281,7 +282,8 @@ fn common_path(a: &Path, b: &Path) -> Common<Path> {
     }
 }
 
-/// Conditions that must both hold: of one kind a route has alternatives alone.
+/// Combines conditions that must both hold, although a route treats those of one kind as
+/// alternatives.
 fn joined<T: Clone + PartialEq>(left: &[T], right: &[T], is_wider: &mut bool) -> Vec<T> {
     if left.is_empty() || left == right {
         return right.to_vec();

@@ -1,9 +1,9 @@
-//! The routers, services and other parts of all documents, by name.
+//! Routers, services and other parts of all documents, by name.
 
 use super::document::{Entry, Value};
 use std::collections::HashMap;
 
-/// The routers, services and other parts of a kind, in the order of the files.
+/// Parts of one kind, in the order of the files.
 #[derive(Debug, Default)]
 pub(super) struct Parts<'d> {
     by_name: HashMap<&'d str, &'d Entry>,
@@ -16,7 +16,7 @@ impl<'d> Parts<'d> {
         for document in documents {
             let entries = document.at(keys).map_or(&[][..], Value::entries);
             for entry in entries {
-                // Traefik drops a name that two files define; here it stays one part.
+                // Traefik drops a name that two files define; this conversion keeps one part.
                 if parts.by_name.insert(&entry.key, entry).is_none() {
                     parts.in_order.push(entry);
                 }
@@ -25,7 +25,7 @@ impl<'d> Parts<'d> {
         parts
     }
 
-    /// The part that a reference names: `name`, or `name@file`.
+    /// The part that a reference such as `name` or `name@file` names.
     pub(super) fn get(&self, reference: &str) -> Option<&'d Entry> {
         let name = reference.strip_suffix("@file").unwrap_or(reference);
         self.by_name.get(name).copied()
@@ -40,7 +40,7 @@ impl<'d> Parts<'d> {
     }
 }
 
-/// A configuration: the parts of the given file and of the files that it names.
+/// Parts of the given file and of the files that it names.
 #[derive(Debug)]
 pub(super) struct Configuration<'d> {
     pub(super) documents: &'d [Value],

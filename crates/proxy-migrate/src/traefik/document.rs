@@ -1,4 +1,4 @@
-//! Documents of YAML and TOML, as one tree with the lines of its parts.
+//! YAML and TOML documents as a common tree with line numbers.
 
 mod toml;
 mod value;
@@ -9,7 +9,7 @@ pub(super) use value::{Entry, Value};
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
 
-/// Reads a file: TOML by its name or its first line, else YAML.
+/// Parses a file: TOML if its name or first line indicates it, otherwise YAML.
 pub(super) fn parse(source: &Source) -> Result<Value, SyntaxError> {
     for (line, text) in (1..).zip(source.text.lines()) {
         if text.contains("{{") && !text.trim_start().starts_with('#') {
@@ -35,7 +35,7 @@ pub(super) fn parse(source: &Source) -> Result<Value, SyntaxError> {
     }
 }
 
-/// Returns true if the first line with content is a table or an assignment of TOML.
+/// Returns true if the first line with content is a TOML table or assignment.
 fn begins_as_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));

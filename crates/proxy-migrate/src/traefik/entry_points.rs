@@ -1,4 +1,4 @@
-//! Entry points, as listeners.
+//! Converts entry points to listeners.
 
 use super::configuration::Configuration;
 use super::document::{Entry, Value};
@@ -8,45 +8,46 @@ use crate::units;
 use crate::write::flag;
 use std::collections::{HashMap, HashSet};
 
-/// Addresses of the entry points of Traefik's documentation, for a file that names them and does not define them.
+/// Conventional addresses of entry points that a file uses without defining them, from Traefik's
+/// documentation.
 const CONVENTIONAL: &[(&str, &str)] = &[("web", "0.0.0.0:80"), ("websecure", "0.0.0.0:443")];
-/// Priority of a redirect of a whole entry point.
+/// Priority of the redirect of a whole entry point.
 const REDIRECT_PRIORITY: u32 = 1_000_000;
 
 /// An entry point with its listener.
 #[derive(Debug)]
 pub(super) struct EntryPoint<'d> {
-    /// Its name, and that of the listener.
+    /// Name of the entry point and of its listener.
     pub(super) name: &'d str,
     pub(super) address: String,
     pub(super) is_tls: bool,
-    /// True if TLS holds for routers without `tls`.
+    /// Set if TLS applies also to routers without `tls`.
     pub(super) has_tls_for_all: bool,
-    /// Middlewares of all routers.
+    /// Middlewares that apply to all routers.
     pub(super) middlewares: Vec<&'d str>,
     pub(super) is_default: bool,
     pub(super) value: Option<&'d Value>,
 }
 
 impl<'d> EntryPoint<'d> {
-    /// Settings of TLS for all routers.
+    /// TLS settings that apply to all routers.
     pub(super) fn tls(&self) -> Option<&'d Value> {
         self.value?.get("http")?.block("tls")
     }
 }
 
-/// The entry points by their names, in the order of the file.
+/// Entry points by name, in file order.
 #[derive(Debug, Default)]
 pub(super) struct EntryPoints<'d> {
     pub(super) all: Vec<EntryPoint<'d>>,
     positions: HashMap<&'d str, usize>,
 }
 
-/// Names of entry points that routers use, by whether they have TLS.
+/// Names of entry points in use, by whether their routers have TLS.
 struct Uses<'d> {
     tls: HashSet<&'d str>,
     plain: HashSet<&'d str>,
-    /// True if a router that names no entry point has TLS.
+    /// Set if a router with TLS names no entry point.
     has_tls_anywhere: bool,
     has_plain_anywhere: bool,
 }
@@ -127,7 +128,7 @@ impl<'d> EntryPoints<'d> {
         });
     }
 
-    /// The entry points of a router: those that it names, or the default ones.
+    /// Entry points of a router: those that it names, or else the default ones.
     pub(super) fn for_router<'p>(
         &'p self,
         site: &mut Site,
@@ -151,7 +152,7 @@ impl<'d> EntryPoints<'d> {
         found
     }
 
-    /// Adds a listener for requests, and the redirect of the whole entry point.
+    /// Adds an HTTP listener, and the redirect of the whole entry point if there is one.
     pub(super) fn listen(&self, site: &mut Site, point: &EntryPoint<'_>) {
         let mut listener = Listener {
             name: point.name.to_owned(),
@@ -169,7 +170,7 @@ impl<'d> EntryPoints<'d> {
         }
     }
 
-    /// Adds a listener that relays.
+    /// Adds a listener that relays connections.
     pub(super) fn relay(site: &mut Site, point: &EntryPoint<'_>, relay: Relay, is_tls: bool) {
         let mut listener = Listener {
             name: point.name.to_owned(),
@@ -184,7 +185,7 @@ impl<'d> EntryPoints<'d> {
         site.listeners.push(listener);
     }
 
-    /// The redirect of an entry point to another one.
+    /// Adds the redirect from one entry point to another.
     fn redirect(&self, site: &mut Site, point: &EntryPoint<'_>, value: &Value) {
         let Some(redirect) = value.at(&["http", "redirections", "entryPoint"]) else {
             return;
@@ -218,7 +219,7 @@ impl<'d> EntryPoints<'d> {
     }
 }
 
-/// The address of an entry point; `None` for one of UDP, or without a port.
+/// Address of an entry point; `None` for UDP, or without a port.
 fn address(site: &mut Site, entry: &Entry) -> Option<String> {
     let written = entry.value.text_of("address").unwrap_or_default();
     let (address, protocol) = written.split_once('/').unwrap_or((written, "tcp"));
@@ -243,7 +244,7 @@ fn address(site: &mut Site, entry: &Entry) -> Option<String> {
     None
 }
 
-/// Peers that are trusted.
+/// Converts the trusted peers.
 fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
     let mut trusted: Vec<&str> = Vec::new();
     for key in ["forwardedHeaders", "proxyProtocol"] {

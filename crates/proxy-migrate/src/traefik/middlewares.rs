@@ -1,4 +1,4 @@
-//! Middlewares, as policies of a route. A router with a middleware that was not migrated answers 501.
+//! Converts middlewares to policies of a route. If one is not migrated, its routers answer 501.
 
 mod access;
 mod draft;
@@ -13,10 +13,10 @@ use super::document::Entry;
 use crate::site::Site;
 use draft::{Middleware, Unwritten};
 
-/// Maximum number of middlewares of a router, including those in chains.
+/// Maximum number of middlewares per router, including those in chains.
 const MAX_MIDDLEWARES: usize = 256;
 
-/// Migrates middlewares in their order, as policies of `draft`. Returns true if all of them were migrated.
+/// Migrates middlewares in order to policies of `draft`; returns true if all of them were migrated.
 pub(super) fn apply(
     site: &mut Site,
     configuration: &Configuration<'_>,

@@ -1,4 +1,4 @@
-//! Routers of TCP, as relays.
+//! Converts TCP routers to relays.
 
 use super::configuration::Configuration;
 use super::document::{Entry, Value};
@@ -8,18 +8,18 @@ use super::tls::{self, Hosts};
 use crate::site::{Relay, Route, Service, Site, Upstream};
 use std::collections::{HashMap, HashSet};
 
-/// A router of TCP.
+/// A TCP router.
 struct Router<'d> {
     entry: &'d Entry,
-    /// `None` for a rule without a counterpart.
+    /// Server names; `None` for a rule without a counterpart.
     hosts: Option<Vec<String>>,
     relay: Relay,
-    /// True if TLS ends at the listener.
+    /// Set if TLS is terminated at the listener.
     is_tls: bool,
     priority: u64,
 }
 
-/// Reads the routers of TCP. Entry points with routers of HTTP are listeners of HTTP already.
+/// Converts the TCP routers. Entry points with HTTP routers are HTTP listeners already.
 pub(super) fn read(
     site: &mut Site,
     configuration: &Configuration<'_>,
@@ -74,7 +74,7 @@ fn router(entry: &Entry) -> Router<'_> {
     }
 }
 
-/// The server names of a rule, none for all of them.
+/// Server names of a rule; empty for all.
 fn hosts(rule: &str) -> Option<Vec<String>> {
     let mut hosts = Vec::new();
     for alternative in rule::parse(rule)? {
@@ -92,8 +92,8 @@ fn hosts(rule: &str) -> Option<Vec<String>> {
     Some(hosts)
 }
 
-/// The listener and the routes of an entry point. Routers are tried in their order: after one that is not converted
-/// none is written, as it would take that one's connections.
+/// Adds the listener and routes of an entry point. Stops at a router that cannot be converted,
+/// because a later route would get that router's connections.
 fn relay(
     site: &mut Site,
     configuration: &Configuration<'_>,
@@ -188,7 +188,7 @@ fn route(site: &mut Site, configuration: &Configuration<'_>, router: &Router<'_>
     Some(route)
 }
 
-/// The upstream of a router; `None` if its servers need more than bytes.
+/// Upstream of a router; `None` if its servers need more than relayed bytes.
 fn upstream(site: &mut Site, configuration: &Configuration<'_>, router: &Entry) -> Option<String> {
     let reference = router.value.text_of("service")?;
     let service = configuration.tcp_services.get(reference)?;

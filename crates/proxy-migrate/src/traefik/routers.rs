@@ -1,4 +1,4 @@
-//! Routers of HTTP, as routes with priorities in the order in which Traefik tries them.
+//! Converts HTTP routers to routes, with priorities that preserve Traefik's order.
 
 use super::conditions::Conditions;
 use super::configuration::Configuration;
@@ -17,14 +17,14 @@ const FIRST_PRIORITY: u32 = 900_000;
 /// Maximum number of routes for requests that negated matchers leave to other routers.
 const MAX_EXCLUDED_ROUTES: usize = 2_000;
 
-/// A router with the entry points that lead to it.
+/// A router, for one set of its entry points.
 pub(super) struct Router<'d> {
     pub(super) entry: &'d Entry,
     pub(super) is_tls: bool,
-    /// Names of listeners.
+    /// Names of the listeners.
     pub(super) listeners: Vec<&'d str>,
     middlewares: Vec<&'d str>,
-    /// Settings of TLS, of the router and of its entry points.
+    /// TLS settings of the router and of its entry points.
     tls: Vec<&'d Value>,
     priority: u64,
     alternatives: Option<Vec<Alternative>>,
@@ -34,11 +34,11 @@ pub(super) struct Router<'d> {
 struct Case<'r, 'd> {
     router: &'r Router<'d>,
     conditions: Conditions,
-    /// Requests that meet one of these go on to later cases.
+    /// Requests that meet one of these conditions are left to later cases.
     negated: Vec<Conditions>,
 }
 
-/// The answer to requests.
+/// How requests are answered.
 #[derive(Clone, Copy)]
 enum Answer<'r, 'd> {
     Router(&'r Router<'d>),
@@ -47,7 +47,7 @@ enum Answer<'r, 'd> {
 }
 
 impl<'d> Router<'d> {
-    /// The routers of all files, those of higher priority first.
+    /// Reads the routers of all files, highest priority first.
     pub(super) fn read_all(
         site: &mut Site,
         configuration: &Configuration<'d>,
@@ -61,7 +61,7 @@ impl<'d> Router<'d> {
         routers
     }
 
-    /// A router for entry points with TLS, and one for those without.
+    /// Splits a router by its entry points: with and without TLS.
     fn read(site: &mut Site, points: &EntryPoints<'d>, entry: &'d Entry) -> Vec<Self> {
         let written = entry.value.text_of("rule").unwrap_or_default();
         let alternatives = rule::parse(written);
@@ -118,7 +118,7 @@ impl<'d> Router<'d> {
         .collect()
     }
 
-    /// Hosts of the router's rule, and of `tls.domains`.
+    /// Hosts in the router's rule and in `tls.domains`.
     pub(super) fn hosts(&self) -> BTreeSet<String> {
         let mut hosts: BTreeSet<String> = BTreeSet::new();
         let matchers = self.alternatives.iter().flatten().flatten();
@@ -133,7 +133,7 @@ impl<'d> Router<'d> {
         hosts
     }
 
-    /// The alternatives of the rule with what their negated matchers leave out.
+    /// Alternatives of the rule, with the requests that negated matchers exclude.
     fn cases(&self) -> Vec<Case<'_, 'd>> {
         let Some(alternatives) = &self.alternatives else {
             return vec![Case {
@@ -147,7 +147,7 @@ impl<'d> Router<'d> {
             let wanted = alternative.iter().filter(|it| !it.is_negated);
             let mut conditions = wanted.map(Conditions::from_matcher);
             let conditions = conditions.try_fold(Conditions::default(), |all, one| all.and(&one));
-            // No request meets conditions that exclude each other.
+            // No request can meet contradictory conditions.
             let Some(conditions) = conditions else {
                 continue;
             };
@@ -162,7 +162,7 @@ impl<'d> Router<'d> {
     }
 }
 
-/// Lists a router that is not converted at an entry point, where a port has one protocol.
+/// Notes a router that is not converted at an entry point, because a port has a single protocol.
 fn note_kind(site: &mut Site, entry: &Entry, point: &EntryPoint<'_>, is_named: bool) {
     if is_named {
         site.note(
@@ -173,7 +173,7 @@ fn note_kind(site: &mut Site, entry: &Entry, point: &EntryPoint<'_>, is_named: b
     }
 }
 
-/// The routes of all routers.
+/// Adds the routes of all routers.
 pub(super) fn write(site: &mut Site, configuration: &Configuration<'_>, routers: &[Router<'_>]) {
     let cases: Vec<Case<'_, '_>> = routers.iter().flat_map(Router::cases).collect();
     let mut writer = Writer {
@@ -220,8 +220,8 @@ struct Writer<'c, 'd> {
 }
 
 impl Writer<'_, '_> {
-    /// Writes routes for the requests that the negated matchers of a case leave to later ones. Returns false if those
-    /// have no counterpart.
+    /// Adds routes for the requests that a case's negated matchers leave to later cases; returns
+    /// false if these have no counterpart.
     fn push_excluded(
         &mut self,
         site: &mut Site,
@@ -252,7 +252,7 @@ impl Writer<'_, '_> {
                 if listeners.is_empty() {
                     continue;
                 }
-                // Requests that the other case excludes would need routes of a third one.
+                // Requests that the other case excludes in turn would need a third one.
                 if both.is_wider || !other.negated.is_empty() {
                     return false;
                 }
@@ -303,7 +303,7 @@ impl Writer<'_, '_> {
         site.push_route(route);
     }
 
-    /// A route with the service and the middlewares of its router.
+    /// Adds a route with the router's service and middlewares.
     fn push_router(&mut self, site: &mut Site, route: Route, router: &Router<'_>) {
         let entry = router.entry;
         let Self {

@@ -1,8 +1,8 @@
-//! Rules of routers: matchers with `&&`, `||`, `!` and parentheses.
+//! Parser for rules of routers: matchers with `&&`, `||`, `!` and parentheses.
 
 /// Maximum depth of parentheses and negations.
 const MAX_DEPTH: usize = 32;
-/// Maximum number of alternatives of a rule, and of matchers that must all hold in one.
+/// Maximum number of alternatives per rule, and of matchers per alternative.
 const MAX_ALTERNATIVES: usize = 64;
 
 /// A matcher such as ``Host(`example.com`)``.
@@ -16,7 +16,7 @@ pub(super) struct Matcher {
 /// Matchers that must all hold.
 pub(super) type Alternative = Vec<Matcher>;
 
-/// The alternatives of a rule; `None` if it is not a rule, or has too many.
+/// Parses a rule into alternatives; `None` if it is invalid, or has too many.
 pub(super) fn parse(text: &str) -> Option<Vec<Alternative>> {
     let mut parser = Parser { rest: text };
     let expression = parser.any(0)?;
@@ -43,7 +43,7 @@ impl Parser<'_> {
         self.rest = self.rest.trim_start();
     }
 
-    /// Consumes `token` if the next characters are it. Returns true if so.
+    /// Consumes `token` if it follows; returns whether it did.
     fn eat(&mut self, token: &str) -> bool {
         self.skip_spaces();
         let rest = self.rest.strip_prefix(token);

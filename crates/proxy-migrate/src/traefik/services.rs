@@ -1,4 +1,4 @@
-//! Services, as upstreams.
+//! Converts services to upstreams.
 
 use super::configuration::Configuration;
 use super::document::{Entry, Value};
@@ -11,28 +11,28 @@ use std::collections::HashMap;
 /// Maximum weight of a target.
 const MAX_WEIGHT: u64 = 10_000;
 
-/// The upstream of a service.
+/// Upstream of a service.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) upstream: String,
-    /// The `Host` that is sent in place of the client's.
+    /// `Host` to send in place of the client's.
     pub(super) host: Option<String>,
 }
 
-/// Services that were read already; `None` for one that could not be converted.
+/// Services converted so far; `None` for one that could not be converted.
 #[derive(Debug, Default)]
 pub(super) struct Services {
     targets: HashMap<String, Option<Target>>,
 }
 
-/// Upstreams with the `Host` for their targets.
+/// Upstream with the `Host` for its targets.
 struct Draft {
     upstream: Upstream,
     host: Option<String>,
 }
 
 impl Services {
-    /// The upstream of a service, which is added to the site; `None` for one that is not converted, which is listed.
+    /// Upstream of a service, added if necessary; `None` if it cannot be converted, which is noted.
     pub(super) fn target(
         &mut self,
         site: &mut Site,
@@ -93,7 +93,7 @@ fn draft(site: &mut Site, configuration: &Configuration<'_>, service: &Entry) ->
     None
 }
 
-/// The upstream of a load balancer.
+/// Converts a load balancer.
 fn balanced(
     site: &mut Site,
     configuration: &Configuration<'_>,
@@ -141,7 +141,7 @@ fn balanced(
     Ok(Draft { upstream, host })
 }
 
-/// Balancing and health checks.
+/// Converts load balancing and health checks.
 fn settings(site: &mut Site, service: &Entry, balancer: &Value, upstream: &mut Upstream) {
     let note = |site: &mut Site, key: &str, advice: &str| {
         if let Some(value) = balancer.get(key) {
@@ -200,7 +200,7 @@ fn health_check(check: &Value) -> Option<Node> {
     };
     let status = check.number_of("status");
     let status = status.map(|status| Node::number("expected-status", status));
-    // Traefik takes every status below 400.
+    // Traefik accepts every status below 400.
     let status = status.unwrap_or_else(|| Node::text("expected-status", "200-399"));
     let probe = Node::text("type", "http")
         .child(Node::text("path", path))
@@ -222,7 +222,7 @@ fn health_check(check: &Value) -> Option<Node> {
     )
 }
 
-/// Settings of TLS to the servers.
+/// Converts TLS settings for the servers.
 fn tls(
     site: &mut Site,
     configuration: &Configuration<'_>,
@@ -267,7 +267,7 @@ fn tls(
     nodes
 }
 
-/// One upstream with the targets of several services, which share their weights.
+/// Merges the targets of several services into one upstream, with their weights.
 fn weighted(
     site: &mut Site,
     configuration: &Configuration<'_>,
@@ -285,7 +285,7 @@ fn weighted(
         let draft = balanced(site, configuration, inner, balancer)?;
         parts.push((draft, part.number_of("weight").unwrap_or(1)));
     }
-    // A share is divided among the targets of a service, by their own weights.
+    // A service's share is divided among its targets by their weights.
     let total = |draft: &Draft| {
         let weights = draft.upstream.targets.iter().map(|(_, weight)| *weight);
         weights.sum::<u64>().max(1)

@@ -1,4 +1,4 @@
-//! Certificates and versions of TLS.
+//! Converts certificates and TLS versions.
 
 use super::configuration::Configuration;
 use super::document::{Entry, Value};
@@ -7,17 +7,18 @@ use crate::kdl::Node;
 use crate::site::Site;
 use std::collections::BTreeSet;
 
-/// The authority that Traefik uses where none is named.
+/// Traefik's default authority.
 const DIRECTORY: &str = "https://acme-v02.api.letsencrypt.org/directory";
 
-/// Names of a TLS listener's routers, by the resolver of their certificates.
+/// Hosts of a TLS listener's routers, by certificate resolver.
 #[derive(Debug, Default)]
 pub(super) struct Hosts<'d> {
     pub(super) resolver: Option<&'d str>,
     pub(super) names: BTreeSet<String>,
 }
 
-/// Writes certificates into the listener at a position. Without one, names placeholder files that the operator must provide.
+/// Adds certificates to the listener at a position. Without any, names placeholder files that the
+/// operator must provide.
 pub(super) fn write(
     site: &mut Site,
     configuration: &Configuration<'_>,
@@ -69,7 +70,7 @@ pub(super) fn write(
     options(site, configuration, position);
 }
 
-/// The block `acme` of the routers with a resolver.
+/// The block `acme` for routers with a resolver.
 fn acme(site: &mut Site, configuration: &Configuration<'_>, hosts: &Hosts<'_>) -> Option<Node> {
     let resolver = configuration.resolvers.get(hosts.resolver?)?;
     let acme = resolver.value.get("acme")?;
@@ -106,7 +107,7 @@ fn acme(site: &mut Site, configuration: &Configuration<'_>, hosts: &Hosts<'_>) -
     )
 }
 
-/// The options `default`, which hold for every host.
+/// Converts the TLS options `default`, which apply to every host.
 fn options(site: &mut Site, configuration: &Configuration<'_>, position: usize) {
     let Some(options) = configuration.tls_options.get("default") else {
         return;
@@ -147,7 +148,7 @@ fn options(site: &mut Site, configuration: &Configuration<'_>, position: usize) 
     }
 }
 
-/// The authority and mode of client certificates that a listener can ask for.
+/// Authority and mode of client certificates, if a listener can express them.
 fn client_auth(options: &Value) -> Option<(&str, &'static str)> {
     let auth = options.get("clientAuth")?;
     let mode = match auth.text_of("clientAuthType") {
@@ -161,8 +162,8 @@ fn client_auth(options: &Value) -> Option<(&str, &'static str)> {
     }
 }
 
-/// Returns true if options ask clients for certificates in a way that a listener does not: for some of its hosts, or
-/// without an authority.
+/// Returns true if options request client certificates in a way that a listener cannot: for only
+/// some of its hosts, or without an authority.
 pub(super) fn is_unwritten_check(configuration: &Configuration<'_>, router_tls: &Value) -> bool {
     let name = router_tls.text_of("options").unwrap_or("default");
     match configuration.tls_options.get(name) {
@@ -170,7 +171,7 @@ pub(super) fn is_unwritten_check(configuration: &Configuration<'_>, router_tls: 
             let auth = options.value.get("clientAuth");
             auth.is_some() && (options.key != "default" || client_auth(&options.value).is_none())
         }
-        // Options that are not there refuse handshakes.
+        // Traefik refuses handshakes with missing options.
         None => name != "default",
     }
 }

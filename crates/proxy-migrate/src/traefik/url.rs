@@ -1,13 +1,13 @@
 //! URLs of servers.
 
-/// A URL with a scheme that is offered.
+/// A URL with a supported scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Url<'u> {
     /// `http`, `https` or `h2c`.
     pub(super) scheme: &'u str,
-    /// The host with its port as written.
+    /// Host and port, as written.
     pub(super) authority: &'u str,
-    /// The path with its query; empty for none.
+    /// Path and query; empty if there are none.
     pub(super) path: &'u str,
 }
 
@@ -27,7 +27,7 @@ impl<'u> Url<'u> {
         })
     }
 
-    /// The host and the port of a target.
+    /// Host and port of a target.
     pub(super) fn target(&self) -> String {
         let port = self.authority.rsplit_once(':');
         let has_port = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
@@ -42,7 +42,7 @@ impl<'u> Url<'u> {
         }
     }
 
-    /// The host without a port.
+    /// Host without the port.
     pub(super) fn host(&self) -> &'u str {
         match self.authority.rsplit_once(':') {
             Some((host, port)) if port.parse::<u16>().is_ok() => host,

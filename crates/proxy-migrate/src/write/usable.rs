@@ -1,4 +1,5 @@
-//! Final checks of a site of any language: parts that would make the whole result invalid are omitted or answered 501.
+//! Final checks of a site: parts that would make the whole result invalid are left out, or their
+//! routes answer 501.
 
 use crate::kdl::Node;
 use crate::migrated::Place;
@@ -7,10 +8,11 @@ use crate::site::{Message, Path, Policies, Route, Service, Site, Upstream, heade
 use crate::units::is_network;
 use std::collections::HashSet;
 
-/// Settings of an upstream of which the last one holds.
+/// Settings of an upstream that may occur once; the last one is kept.
 const SINGLE: &[&str] = &["load-balancing", "protocol", "send-proxy"];
 
-/// Makes a site one that is loaded. Changes are listed at the first line of the file, by the names of routes.
+/// Makes a site loadable. Changes are noted at the first line of the file, with the names of
+/// routes.
 pub(super) fn make_usable(site: &mut Site, file: &str) {
     let place = Place {
         file: file.to_owned(),
@@ -42,8 +44,8 @@ pub(super) fn make_usable(site: &mut Site, file: &str) {
     site.routes = routes;
 }
 
-/// PROXY headers need the addresses of their senders. Loopback stands for senders that the file does not name; a note of
-/// the language asks for them.
+/// PROXY headers require the senders' addresses. Uses loopback if the file does not name them; the
+/// note for the language asks the operator to set them.
 fn name_proxies(settings: &mut Vec<Node>) {
     let has = |name: &str| settings.iter().any(|it| it.is(name));
     if has("proxy-protocol") && !has("trusted-proxies") {
@@ -70,7 +72,7 @@ fn without_repetitions(upstream: &mut Upstream) {
     }
 }
 
-/// Writes hosts without their ports. Returns false if no host is left that a request can have.
+/// Removes ports from hosts; returns false if no host is left that a request can have.
 fn hosts(route: &mut Route, faults: &mut Vec<&'static str>) -> bool {
     let had_some = !route.hosts.is_empty();
     for host in &mut route.hosts {
@@ -136,7 +138,7 @@ fn fields(policies: &mut Policies, faults: &mut Vec<&'static str>) {
     }
 }
 
-/// The reason why a route cannot be loaded.
+/// Reason why a route cannot be loaded; `None` if it can.
 fn fault(route: &Route, upstreams: &HashSet<String>) -> Option<&'static str> {
     let Policies { allow, deny, .. } = &route.policies;
     if !allow.iter().chain(deny).all(|it| is_network(it)) {
@@ -161,7 +163,7 @@ fn fault(route: &Route, upstreams: &HashSet<String>) -> Option<&'static str> {
     }
 }
 
-/// Returns true if a text is a scheme, a path, or a URL.
+/// Returns true if a text is a path or a URL with a scheme.
 fn is_target(to: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_graphic() && !"\"<>\\^`{|}".contains(c);
     let is_form = matches!(to, "http" | "https") || to.starts_with('/') || to.contains("://");

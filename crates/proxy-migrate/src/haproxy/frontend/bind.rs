@@ -1,4 +1,4 @@
-//! `bind` lines, as listeners.
+//! Converts `bind` lines to listeners.
 
 use super::routes::Frontend;
 use crate::haproxy::parser::Line;
@@ -6,7 +6,7 @@ use crate::kdl::Node;
 use crate::site::{Certificate, Listener, Site};
 use std::net::SocketAddr;
 
-/// Words of a `bind` that have an effect, and no counterpart.
+/// Words of a `bind` with an effect but no counterpart.
 const UNWRITTEN: &[&str] = &[
     "ciphers",
     "ciphersuites",
@@ -21,7 +21,8 @@ const UNWRITTEN: &[&str] = &[
     "transparent",
 ];
 
-/// Adds a listener for each address of a `bind` line. An address without a port, or of another listener, is noted.
+/// Adds a listener for each address of a `bind`. Notes an address without a port, or of another
+/// listener.
 pub(in crate::haproxy) fn bind(
     site: &mut Site,
     frontend: &mut Frontend<'_>,
@@ -93,7 +94,7 @@ pub(in crate::haproxy) fn bind(
     }
 }
 
-/// The address with `0.0.0.0` for `*` or nothing, and `[::]` for `::`.
+/// Replaces `*` or nothing by `0.0.0.0`, and `::` by `[::]`.
 fn full_address(address: &str) -> String {
     let wildcard = address.strip_prefix("*:").or(address.strip_prefix(':'));
     match (address.strip_prefix(":::"), wildcard) {
@@ -103,7 +104,7 @@ fn full_address(address: &str) -> String {
     }
 }
 
-/// The certificate of `crt`, a PEM file with its key. A folder is noted.
+/// Adds the certificate of `crt`, a PEM file that includes the key. A folder is noted.
 fn certificate(site: &mut Site, line: &Line, listener: &mut Listener) {
     let Some(file) = line.option("crt") else {
         return;
@@ -118,7 +119,7 @@ fn certificate(site: &mut Site, line: &Line, listener: &mut Listener) {
     }
 }
 
-/// Authentication of clients by certificate.
+/// Converts the verification of client certificates.
 fn client_auth(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, listener: &mut Listener) {
     let mode = match line.option("verify") {
         Some("required") => Some("required"),

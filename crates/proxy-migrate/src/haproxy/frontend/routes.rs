@@ -1,14 +1,15 @@
-//! The routes of a frontend while they are made: their names, listeners, policies and priorities.
+//! Routes of a frontend during the conversion: names, listeners, policies, priorities.
 
 use crate::haproxy::backend::Backend;
 use crate::haproxy::condition::Condition;
 use crate::site::{Policies, Route, Service, Site};
 use std::collections::HashMap;
 
-/// Priority of the first rule; each further one has one less, and more than the routes without a priority.
+/// Priority of the first rule; each further one has one less. All exceed those of routes without a
+/// priority.
 const FIRST_PRIORITY: u32 = 100_000;
 
-/// A frontend while its routes are made.
+/// A frontend during the conversion of its routes.
 pub(in crate::haproxy) struct Frontend<'s> {
     name: &'s str,
     /// Names of its listeners without TLS.
@@ -18,7 +19,7 @@ pub(in crate::haproxy) struct Frontend<'s> {
     pub(super) policies: Policies,
     /// Number of routes with a priority so far.
     rules: u32,
-    /// True if a rule that may refuse requests was not migrated: all routes answer 501.
+    /// Set if a rule that may refuse requests was not migrated: all routes answer 501.
     pub(in crate::haproxy) is_closed: bool,
 }
 
@@ -34,7 +35,7 @@ impl<'s> Frontend<'s> {
         }
     }
 
-    /// A route for the requests that fulfil `condition`. `part` is the end of its name.
+    /// A route for requests that meet `condition`; its name ends with `part`.
     pub(super) fn route(
         &self,
         site: &mut Site,
@@ -52,7 +53,7 @@ impl<'s> Frontend<'s> {
         route
     }
 
-    /// The route to a backend; one that answers 501 if the frontend or the backend serves nothing.
+    /// A route to a backend; it answers 501 if the frontend or the backend is closed.
     pub(super) fn backend_route(
         &self,
         site: &mut Site,
@@ -70,7 +71,7 @@ impl<'s> Frontend<'s> {
         route
     }
 
-    /// The priority of the next rule.
+    /// Priority for the next rule.
     pub(in crate::haproxy) fn next_priority(&mut self) -> u32 {
         let priority = FIRST_PRIORITY.saturating_sub(self.rules);
         self.rules += 1;
@@ -78,7 +79,7 @@ impl<'s> Frontend<'s> {
     }
 }
 
-/// The policies of a frontend followed by those of a backend.
+/// Combines the policies of frontend and backend.
 fn joined(frontend: &Policies, backend: Option<&Policies>) -> Policies {
     let mut joined = frontend.clone();
     if let Some(backend) = backend.cloned() {

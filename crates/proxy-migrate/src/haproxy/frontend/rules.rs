@@ -1,4 +1,4 @@
-//! Rules, as routes with priorities.
+//! Converts rules to routes with priorities.
 
 use super::routes::Frontend;
 use crate::haproxy::backend::Backend;
@@ -8,8 +8,8 @@ use crate::haproxy::parser::{Line, Section};
 use crate::site::{Service, Site};
 use std::collections::HashMap;
 
-/// Migrates a rule that answers requests by itself: `deny`, `redirect` or `return`. One that cannot be migrated closes
-/// the frontend.
+/// Migrates a rule that answers requests: `deny`, `redirect` or `return`. If that is impossible,
+/// closes the frontend.
 pub(super) fn answer(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, line: &Line) {
     let Some(conditions) = condition::rule_conditions(line, section) else {
         frontend.is_closed = true;
@@ -44,7 +44,7 @@ pub(super) fn answer(site: &mut Site, frontend: &mut Frontend<'_>, section: &Sec
     }
 }
 
-/// The answer of a rule; `None` without a counterpart.
+/// Response of a rule; `None` without a counterpart.
 fn service(line: &Line) -> Option<Service> {
     let status = |name: &str, default: u16| {
         let written = line.option(name).and_then(|word| word.parse().ok());
@@ -58,7 +58,7 @@ fn service(line: &Line) -> Option<Service> {
         ) {
             (Some(scheme), _, _) => scheme.to_owned(),
             (_, Some(prefix), _) => prefix.trim_end_matches('/').to_owned(),
-            // The query is that of the location.
+            // The location has its own query.
             (_, _, Some(location)) if location.contains('?') => location.to_owned(),
             (_, _, Some(location)) => format!("{location}?"),
             _ => return None,
@@ -83,7 +83,7 @@ fn service(line: &Line) -> Option<Service> {
     })
 }
 
-/// Migrates a `use_backend`: a route to the backend for each of its conditions.
+/// Migrates a `use_backend` to one route per alternative of its condition.
 pub(super) fn use_backend(
     site: &mut Site,
     frontend: &mut Frontend<'_>,

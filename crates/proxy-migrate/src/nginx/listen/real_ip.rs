@@ -1,4 +1,4 @@
-//! `set_real_ip_from`, as `trusted-proxies` of listeners.
+//! Converts `set_real_ip_from` to `trusted-proxies` of listeners.
 
 use super::Listen;
 use crate::kdl::Node;
@@ -8,7 +8,8 @@ use crate::site::Site;
 use crate::units::is_network;
 use std::collections::HashSet;
 
-/// Writes the proxies that a server trusts into its listeners. A listener has one list for all of its servers.
+/// Adds the proxies that a server trusts to its listeners. A listener has one list for all of its
+/// servers.
 pub(in crate::nginx) fn read(site: &mut Site, scope: &Scope<'_>, listens: &[Listen]) {
     let all = scope.all("set_real_ip_from");
     let Some(first) = all.first() else {

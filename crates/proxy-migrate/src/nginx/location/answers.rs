@@ -1,4 +1,4 @@
-//! `return` and `rewrite`, as redirects and answers.
+//! Converts `return` and `rewrite` to redirects and responses.
 
 use crate::nginx::advice;
 use crate::nginx::checks;
@@ -10,10 +10,11 @@ use crate::nginx::virtual_host::Server;
 use crate::site::path_regex::{self, Converted};
 use crate::site::{Path, Policies, Route, Service, Site};
 
-/// Priority of routes for rewrites of a server with names: nginx carries them out before it looks for a location.
+/// Priority of routes for rewrites of a server with names: nginx executes them before it searches a
+/// location.
 const REWRITTEN_PRIORITY: u32 = 60;
 
-/// The answer of a `return`.
+/// Converts a `return`.
 pub(in crate::nginx) fn answer(
     site: &mut Site,
     directive: &Directive,
@@ -75,7 +76,7 @@ fn respond(
         );
         return Service::refusal(403);
     }
-    // `add_header Content-Type` is how the type of a text is often written.
+    // `add_header Content-Type` is a common way to set the type of a text.
     let field = scope.all("add_header").iter().find(|it| {
         let name = it.word(0).unwrap_or_default();
         name.eq_ignore_ascii_case("content-type")
@@ -91,7 +92,8 @@ fn respond(
     }
 }
 
-/// The target of a redirect: parts that are the request's are left out. The query is kept by a target with it only.
+/// Target of a redirect, without parts that are the request's own. Only a target that includes the
+/// query preserves it.
 fn redirect_target(target: &str) -> Option<String> {
     let bare = target.strip_suffix("$request_uri");
     let bare = bare.or_else(|| target.strip_suffix("$uri$is_args$args"));
@@ -126,7 +128,7 @@ fn redirect_target(target: &str) -> Option<String> {
     Some(format!("{bare}{slash}{end}"))
 }
 
-/// A route for `if ($host = name) { return … }`; another condition is listed.
+/// Adds a route for `if ($host = name) { return … }`; notes other conditions.
 pub(in crate::nginx) fn host_condition(
     site: &mut Site,
     server: &Server<'_>,
@@ -145,8 +147,8 @@ pub(in crate::nginx) fn host_condition(
     }
 }
 
-/// A `rewrite` of a server. Returns true if it is a redirect of all requests, as in
-/// `rewrite ^(.*)$ https://example.com$1 permanent`.
+/// Converts a server's `rewrite`; returns true if it redirects all requests, as in `rewrite ^(.*)$
+/// https://example.com$1 permanent`.
 pub(in crate::nginx) fn rewrite_all(
     site: &mut Site,
     server: &Server<'_>,
@@ -178,7 +180,7 @@ pub(in crate::nginx) fn rewrite_all(
     false
 }
 
-/// The status of a rewrite that redirects.
+/// Status of a rewrite that redirects; `None` for other rewrites.
 fn status(directive: &Directive) -> Option<u16> {
     match directive.word(2) {
         Some("permanent") => Some(301),
@@ -187,7 +189,7 @@ fn status(directive: &Directive) -> Option<u16> {
     }
 }
 
-/// A redirect of one path, or of a beginning of paths; another rewrite is answered 501.
+/// Converts a redirect of a path or a prefix; routes for other rewrites answer 501.
 fn rewrite_some(site: &mut Site, server: &Server<'_>, directive: &Directive) {
     let regex = directive.word(0).unwrap_or_default();
     let target = directive.word(1).unwrap_or_default();
@@ -226,7 +228,7 @@ fn rewrite_some(site: &mut Site, server: &Server<'_>, directive: &Directive) {
         advice::note_check(site, directive);
     }
     let mut route = server.route(site, "rewritten", service);
-    // A priority counts more than the host: routes without a host would take the requests of other servers.
+    // Priority outranks the host: routes without a host would get the requests of other servers.
     if server.hosts.is_empty() {
         route.paths.push(match path {
             Path::Prefix(text) => Path::Beginning(text),
@@ -239,13 +241,13 @@ fn rewrite_some(site: &mut Site, server: &Server<'_>, directive: &Directive) {
     site.push_route(route);
 }
 
-/// Returns true if an expression is a plain path.
+/// Returns true if an expression is a literal path.
 fn is_plain(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
     text.starts_with('/') && text.chars().all(is_plain)
 }
 
-/// The prefix and its replacement of `^/old/(.*)$ /new/$1`.
+/// Prefix and replacement of `^/old/(.*)$ /new/$1`.
 fn prefixes(regex: &str, target: &str) -> Option<(String, String)> {
     let prefix = regex.strip_prefix('^')?;
     let from = prefix
@@ -257,7 +259,7 @@ fn prefixes(regex: &str, target: &str) -> Option<(String, String)> {
     (is_prefix && is_path).then(|| (shortened(from), shortened(to)))
 }
 
-/// `rewrite ^/old/(.*)$ /new/$1 flag` of a location.
+/// Converts `rewrite ^/old/(.*)$ /new/$1 flag` in a location.
 pub(super) fn rewrite_in(site: &mut Site, route: &mut Route, directive: &Directive) {
     let found = prefixes(
         directive.word(0).unwrap_or_default(),
@@ -275,7 +277,7 @@ pub(super) fn rewrite_in(site: &mut Site, route: &mut Route, directive: &Directi
                 replace_prefix: Some((from, to)),
             };
         }
-        // `last` looks for another location.
+        // `last` searches another location.
         (None, Service::Upstream(_)) if from != "/" && directive.word(2) != Some("last") => {
             route.policies.rewrite = Some(replaced(from, to));
         }

@@ -1,4 +1,4 @@
-//! `root`, `alias` and `try_files`, as static files or as an application.
+//! Converts `root`, `alias` and `try_files` to static files or an application.
 
 use crate::nginx::parser::Directive;
 use crate::nginx::scope::Scope;
@@ -7,7 +7,7 @@ use crate::nginx::virtual_host::Server;
 use crate::nginx::{checks, proxy};
 use crate::site::{Route, Service, Site};
 
-/// Writes the files of a scope into a route. Returns false if it names no folder that can be served.
+/// Configures a route to serve the scope's files; returns false if no folder can be served.
 pub(super) fn read(
     site: &mut Site,
     server: &Server<'_>,
@@ -72,12 +72,13 @@ pub(super) fn read(
 
 const OTHERS: &str = "a file or 404 follows here: write a route for the paths of the application";
 
-/// The `try_files` of a block. Locations do not have that of their server.
+/// The `try_files` of a block, which locations do not inherit from their server.
 fn tried(own: &[Directive]) -> Option<&Directive> {
     own.iter().find(|it| it.name == "try_files")
 }
 
-/// Returns true if a `try_files` of a scope, or of a location in it, ends with a named location.
+/// Returns true if a `try_files` of the scope, or of a location in it, falls back to the named
+/// location.
 pub(super) fn is_fallback(scope: &Scope<'_>, name: &str) -> bool {
     let block = scope.innermost();
     let locations = block.iter().filter(|it| it.name == "location");
@@ -86,7 +87,8 @@ pub(super) fn is_fallback(scope: &Scope<'_>, name: &str) -> bool {
     all.any(|it| it.name == "try_files" && it.words.last().is_some_and(|last| last == name))
 }
 
-/// Writes the application of `try_files … @name` into a route, and returns the scope of its location.
+/// Configures a route for the application of `try_files … @name`; returns the scope of its
+/// location.
 pub(super) fn application<'d>(
     site: &mut Site,
     server: &Server<'d>,
@@ -98,7 +100,7 @@ pub(super) fn application<'d>(
     let mut block = server.scope.innermost().iter();
     let named = block.find(|it| it.name == "location" && it.words == [name.clone()])?;
     let pass = named.children().iter().find(|it| it.name == "proxy_pass")?;
-    // The checks of both locations hold: those of the first one would be lost.
+    // The checks of both locations apply; the first location's would be lost.
     let is_of_server = std::ptr::eq(own, server.scope.innermost());
     let has_own_check = !is_of_server && own.iter().any(is_check);
     if has_own_check {
@@ -119,7 +121,7 @@ fn is_check(directive: &Directive) -> bool {
     matches!(&*directive.name, "allow" | "deny") || !is_passive
 }
 
-/// The folder in which the path of a location leads to its `alias`: `/srv` for `/static/` and `/srv/static/`.
+/// Root folder for an `alias`: `/srv` for location `/static/` and alias `/srv/static/`.
 fn root_of_alias(alias: &Directive, path: Option<&str>) -> Option<String> {
     let folder = alias.word(0).filter(|it| !has_variables(it))?;
     let path = path?;

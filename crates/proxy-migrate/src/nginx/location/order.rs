@@ -1,43 +1,44 @@
-//! Translates the order in which nginx searches locations into paths of routes.
+//! Converts nginx's search order of locations to paths of routes.
 //!
-//! nginx takes an exact path; else the longest prefix, unless an expression matches that is tried for this prefix: those
-//! of its own block first, then those of the blocks around it, and none outside of a prefix with `^~`. Routes are tried
-//! by exact paths, then by expressions in their order, then by the longest prefix. A prefix with expressions of its own
-//! therefore becomes an expression too.
+//! nginx prefers an exact path, then the longest prefix, unless an expression matches that is tried
+//! for this prefix: first those of its own block, then those of the enclosing blocks, and none
+//! beyond a prefix with `^~`. The proxy tries exact paths, then expressions in their order, then
+//! the longest prefix. Therefore a prefix with expressions of its own becomes an expression as
+//! well.
 
 use crate::site::{Path, escaped};
 use crate::work;
 use std::collections::{HashMap, HashSet};
 
-/// Maximum number of expressions within prefixes: those of a server count for each of its prefixes.
+/// Maximum number of expressions within prefixes; a server's count for each of its prefixes.
 const MAX_PATHS: usize = 100_000;
 
-/// Comparison of paths by a location.
+/// How a location compares paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Exact,
-    /// `^~`: expressions are not tried after it.
+    /// `^~`: a prefix after which no expressions are tried.
     PrefixFirst,
     Regex,
     Prefix,
 }
 
-/// A location in its place.
+/// A location with its parent.
 #[derive(Clone, Debug)]
 pub(super) struct Matcher {
     pub(super) kind: Kind,
-    /// The path, or the expression.
+    /// Path or expression.
     pub(super) text: String,
-    /// Position of the location around it.
+    /// Position of the enclosing location.
     pub(super) parent: Option<usize>,
 }
 
-/// A path with the position of the location that takes it.
+/// A path with the position of the location that answers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ordered {
     pub(super) path: Path,
     pub(super) location: usize,
-    /// False if a request could be taken by another location: it is not known which.
+    /// False if another location may answer the request; it cannot be determined which.
     pub(super) is_known: bool,
 }
 
@@ -51,7 +52,7 @@ impl Ordered {
     }
 }
 
-/// The paths of all locations in the order in which routes are tried.
+/// Paths of all locations, in the order in which the proxy tries routes.
 pub(super) fn ordered(matchers: &[Matcher]) -> Vec<Ordered> {
     let mut found: Vec<Ordered> = Vec::new();
     let mut prefixes: Vec<(usize, &Matcher)> = Vec::new();
@@ -92,14 +93,14 @@ pub(super) fn ordered(matchers: &[Matcher]) -> Vec<Ordered> {
     found
 }
 
-/// Positions of expressions by the location around them.
+/// Positions of expressions, by enclosing location.
 type Regexes = HashMap<Option<usize>, Vec<usize>>;
 
 fn parent(matchers: &[Matcher], at: usize) -> Option<usize> {
     matchers.get(at)?.parent
 }
 
-/// Adds the expressions that are tried for a prefix, within it, and the prefix itself.
+/// Adds the expressions that are tried for a prefix, restricted to it, and then the prefix.
 fn with_regexes(
     matchers: &[Matcher],
     regexes: &Regexes,
@@ -140,13 +141,13 @@ fn with_regexes(
     found.push(Ordered::new(whole, at));
 }
 
-/// An expression for the paths that begin with a text. The group keeps it from being taken for a plain prefix, which
-/// would be tried after all expressions.
+/// Expression for the paths that begin with a text. Its group prevents it from counting as a plain
+/// prefix, which would be tried after all expressions.
 fn beginning(prefix: &str) -> String {
     format!("^(?:{})", escaped(prefix))
 }
 
-/// The paths of an expression that begin with a prefix.
+/// An expression, restricted to paths that begin with a prefix.
 #[derive(Debug, PartialEq, Eq)]
 enum Within {
     Regex(String),
@@ -172,7 +173,7 @@ fn within(prefix: &str, regex: &str) -> Within {
         };
     }
     let literal = literal(bare);
-    // An expression that begins within the prefix could match across its end.
+    // An expression that starts within the prefix could match across its end.
     let mut ends = prefix.char_indices().filter_map(|(at, _)| prefix.get(at..));
     let may_cross = |end: &str| literal.starts_with(end) && end != "/";
     if bare.starts_with('^') || has_alternatives(bare) || ends.any(may_cross) {
@@ -186,7 +187,7 @@ fn within(prefix: &str, regex: &str) -> Within {
     }
 }
 
-/// Returns true if an expression has alternatives outside of groups, which could begin anywhere.
+/// Returns true if an expression has alternatives outside of groups, which could match anywhere.
 fn has_alternatives(regex: &str) -> bool {
     let (mut depth, mut is_escaped) = (0_u32, false);
     for c in regex.chars() {
@@ -202,7 +203,7 @@ fn has_alternatives(regex: &str) -> bool {
     false
 }
 
-/// The plain text that an expression begins with.
+/// Literal text at the start of an expression.
 fn literal(regex: &str) -> String {
     let mut text = String::new();
     let mut chars = regex.chars().peekable();

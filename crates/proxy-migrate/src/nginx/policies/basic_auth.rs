@@ -1,4 +1,4 @@
-//! `auth_basic`, where its file has hashes that `basic-auth` accepts.
+//! Converts `auth_basic`, if its file has hashes that `basic-auth` accepts.
 
 use crate::kdl::Node;
 use crate::nginx::parser::Directive;
@@ -7,10 +7,10 @@ use crate::nginx::value::has_variables;
 use crate::site::Site;
 use crate::source::Included;
 
-/// Beginnings of hashes that `basic-auth` accepts.
+/// Prefixes of password hashes that `basic-auth` accepts.
 const HASHES: &[&str] = &["$2a$", "$2b$", "$2y$", "$argon2"];
 
-/// Reads the files of passwords that directives name by a whole path.
+/// Reads the password files that directives name by an absolute path.
 pub(in crate::nginx) fn find_password_files(
     site: &mut Site,
     directives: &[Directive],
@@ -31,7 +31,7 @@ pub(in crate::nginx) fn find_password_files(
     }
 }
 
-/// Returns true if a file has users, each with a hash that is accepted.
+/// Returns true if a file has users, and all hashes are accepted.
 fn is_usable(text: &str) -> bool {
     let lines = text.lines().map(str::trim);
     let mut users = lines.filter(|line| !(line.is_empty() || line.starts_with('#')));
@@ -42,7 +42,8 @@ fn is_usable(text: &str) -> bool {
     users.clone().next().is_some() && users.all(has_hash)
 }
 
-/// The block `basic-auth` for the `auth_basic` that holds in a scope; `None` without one, or if it cannot be written.
+/// The block `basic-auth` for the `auth_basic` in effect in a scope; `None` without one, or if it
+/// cannot be converted.
 pub(super) fn read(site: &Site, scope: &Scope<'_>) -> Option<Node> {
     let realm = scope.word("auth_basic").filter(|it| *it != "off")?;
     let file = scope.word("auth_basic_user_file")?;
@@ -52,7 +53,7 @@ pub(super) fn read(site: &Site, scope: &Scope<'_>) -> Option<Node> {
         Node::new("basic-auth")
             .child(Node::text("realm", realm))
             .child(Node::text("users-file", file))
-            // nginx sends them on.
+            // nginx forwards the credentials to the upstream.
             .child(Node::new("forward-credentials").word("#true"))
     })
 }

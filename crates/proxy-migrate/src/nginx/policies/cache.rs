@@ -1,4 +1,4 @@
-//! `proxy_cache`, as the cache of a route.
+//! Converts `proxy_cache` to the cache of a route.
 
 use crate::kdl::Node;
 use crate::nginx::parser::Directive;
@@ -6,11 +6,11 @@ use crate::nginx::scope::Scope;
 use crate::site::{Route, Site};
 use crate::units;
 
-/// Largest memory for responses that is taken over from a cache on disk.
+/// Maximum size of the memory cache that replaces a cache on disk.
 const MAX_MEMORY_BYTES: u64 = 1 << 30;
 const MIN_MEMORY_BYTES: u64 = 64 << 10;
 
-/// Directives that could keep a response from being stored, or name what it is stored under.
+/// Directives that may prevent storage of a response, or define its key.
 const CONDITIONS: &[(&str, &str)] = &[
     (
         "proxy_cache_bypass",
@@ -30,7 +30,7 @@ const CONDITIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Writes the cache that holds in a scope into a route.
+/// Adds the cache in effect in a scope to a route.
 pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     let name = scope.word("proxy_cache").filter(|it| *it != "off");
     let Some(name) = name else {
@@ -85,8 +85,8 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     route.policies.settings.push(cache);
 }
 
-/// Lifetime and statuses of responses that state none: those of the first `proxy_cache_valid` with 200 or without a
-/// status.
+/// Lifetime and statuses of responses without an explicit lifetime: those of the first
+/// `proxy_cache_valid` with 200 or without a status.
 fn lifetime(site: &mut Site, scope: &Scope<'_>) -> Option<Vec<Node>> {
     let all = scope.all("proxy_cache_valid");
     let is_of_200 = |it: &&&Directive| {
@@ -108,7 +108,7 @@ fn lifetime(site: &mut Site, scope: &Scope<'_>) -> Option<Vec<Node>> {
     }
     let ttl = site.time(&first.place, &first.shown(), "ttl", ms);
     let (_, statuses) = first.words.split_last()?;
-    // Other statuses than these are never a whole response.
+    // Responses with other statuses are never complete representations.
     let is_stored = |status: &str| {
         let number = status.parse::<u16>();
         number.is_ok_and(|it| (200..600).contains(&it) && it != 206 && it != 304)
@@ -130,7 +130,7 @@ fn lifetime(site: &mut Site, scope: &Scope<'_>) -> Option<Vec<Node>> {
     Some(nodes)
 }
 
-/// Returns true if a key or a condition says what holds here.
+/// Returns true if a key or a condition describes the proxy's behaviour anyway.
 fn is_usual(directive: &Directive) -> bool {
     let text = directive.words.join("");
     let text = text.replace(['{', '}'], "");
@@ -157,7 +157,8 @@ fn is_usual(directive: &Directive) -> bool {
             let has_query = text.contains("$request_uri") || text.contains("$args");
             rest.is_empty() && has_query
         }
-        // Requests for another protocol, and those with credentials, are never answered from the store.
+        // Requests for a protocol upgrade, and requests with credentials, are never answered from
+        // the cache.
         "proxy_cache_bypass" | "proxy_no_cache" => {
             let mut words = directive.words.iter();
             words.all(|it| {
@@ -173,7 +174,7 @@ fn is_usual(directive: &Directive) -> bool {
     }
 }
 
-/// The block `cache` at the top for the caches of the block `http`, if a route has one.
+/// The top-level block `cache` for the caches of the block `http`, if a route uses one.
 pub(in crate::nginx) fn memory(site: &mut Site, block: &[Directive]) {
     let has_cache = site
         .routes
@@ -191,7 +192,7 @@ pub(in crate::nginx) fn memory(site: &mut Site, block: &[Directive]) {
     }
     if has_cache && total > 0 {
         let bytes = total.clamp(MIN_MEMORY_BYTES, MAX_MEMORY_BYTES);
-        // A stored body is at most an eighth of the memory.
+        // A stored body may occupy at most an eighth of the memory.
         let object = (bytes < 8 << 20).then(|| Node::number("max-object-bytes", bytes / 8));
         let node = Node::new("cache")
             .child(Node::number("max-bytes", bytes))
@@ -200,7 +201,7 @@ pub(in crate::nginx) fn memory(site: &mut Site, block: &[Directive]) {
     }
 }
 
-/// The value of `name=value`.
+/// Value of an option `name=value`.
 fn option(directive: &Directive, name: &str) -> Option<String> {
     let mut words = directive.words.iter();
     words.find_map(|word| {

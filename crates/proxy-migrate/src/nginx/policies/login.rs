@@ -1,4 +1,4 @@
-//! `auth_request`, as an agent.
+//! Converts `auth_request` to an agent.
 
 use crate::kdl::Node;
 use crate::nginx::proxy;
@@ -7,11 +7,11 @@ use crate::nginx::value::{has_variables, is_copied};
 use crate::site::Site;
 use std::net::IpAddr;
 
-/// Position of the block `server` in a scope.
+/// Index of the block `server` in a scope.
 const SERVER: usize = 1;
 
-/// Adds the agent for the `auth_request` that holds in a scope, and returns its name; `None` without one, or if its
-/// location is not one that leads to a server.
+/// Adds the agent for the `auth_request` in effect in a scope, and returns its name; `None` without
+/// one, or if its location has no upstream.
 pub(super) fn read(site: &mut Site, scope: &Scope<'_>) -> Option<String> {
     let wanted = scope.word("auth_request").filter(|it| *it != "off")?;
     let locations = scope.blocks().nth(SERVER)?.iter();

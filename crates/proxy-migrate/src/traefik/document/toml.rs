@@ -1,4 +1,4 @@
-//! TOML documents, as trees of values with their lines.
+//! Parses TOML documents.
 
 use super::value::{Content, Entry, Value};
 use crate::migrated::{Place, SyntaxError};
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 struct Reader {
     file: Rc<str>,
-    /// Offsets of the first bytes of lines.
+    /// Byte offset of each line.
     lines: Vec<usize>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn parse(source: &Source) -> Result<Value, SyntaxError> {
 }
 
 impl Reader {
-    /// The line of a span's beginning, from 1.
+    /// Line of a span's start, from 1.
     fn line(&self, span: &Range<usize>) -> u32 {
         let before = self.lines.partition_point(|start| *start <= span.start);
         u32::try_from(before).unwrap_or(u32::MAX).max(1)
@@ -49,7 +49,7 @@ impl Reader {
         }
     }
 
-    /// The entries of a table in the order of the file. The TOML parser bounds the depth.
+    /// Entries of a table in file order. The TOML parser limits the depth.
     fn table(&self, table: &DeTable<'_>) -> Content {
         let mut entries: Vec<(usize, Entry)> = Vec::new();
         for (key, value) in table {
@@ -65,8 +65,8 @@ impl Reader {
         Content::Map(entries.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// The value with its line: the key's for all but texts, since the span of a table that is written in several parts
-    /// covers one part only.
+    /// The value with its line. For all but strings that is the key's line, because the span of a
+    /// table written in several parts covers only one of them.
     fn converted(&self, value: &Spanned<DeValue<'_>>, key_line: u32) -> Value {
         let (line, content) = match value.get_ref() {
             DeValue::String(text) => (self.line(&value.span()), Content::Text(text.to_string())),

@@ -1,26 +1,26 @@
-//! The tree of a document.
+//! Tree of a document.
 
 use crate::migrated::Place;
 use std::rc::Rc;
 
-/// A part of a document.
+/// A value in a document.
 #[derive(Clone, Debug)]
 pub(crate) struct Value {
     pub(super) file: Rc<str>,
-    /// From 1.
+    /// Line, from 1.
     pub(super) line: u32,
     pub(super) content: Content,
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Content {
-    /// A text, a number or a flag as it is written; empty for nothing.
+    /// Text of a string, number or flag; empty for null.
     Text(String),
     List(Vec<Value>),
     Map(Vec<Entry>),
 }
 
-/// A value with its key.
+/// A key with its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -29,19 +29,19 @@ pub(crate) struct Entry {
 }
 
 impl Value {
-    /// The value of a key. Keys that Traefik defines are compared without case.
+    /// Value of a key, compared case-insensitively as Traefik does for its own keys.
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         let mut entries = self.entries().iter();
         let found = entries.find(|entry| entry.key.eq_ignore_ascii_case(key));
         found.map(|entry| &entry.value)
     }
 
-    /// The value below several keys.
+    /// Value at a path of keys.
     pub(crate) fn at(&self, keys: &[&str]) -> Option<&Self> {
         keys.iter().try_fold(self, |value, key| value.get(key))
     }
 
-    /// The entries of a map; none of another value.
+    /// Entries of a map; empty for other values.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.content {
             Content::Map(entries) => entries,
@@ -49,7 +49,7 @@ impl Value {
         }
     }
 
-    /// The parts of a list; none of another value.
+    /// Items of a list; empty for other values.
     pub(crate) fn items(&self) -> &[Self] {
         match &self.content {
             Content::List(items) => items,
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// A text that is not empty.
+    /// Text, unless it is empty.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.content {
             Content::Text(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
@@ -65,12 +65,12 @@ impl Value {
         }
     }
 
-    /// The text of a key.
+    /// Text of a key.
     pub(crate) fn text_of(&self, key: &str) -> Option<&str> {
         self.get(key)?.text()
     }
 
-    /// The texts of a list of a key, or its only text.
+    /// Texts of a key's list, or its single text.
     pub(crate) fn texts_of(&self, key: &str) -> Vec<&str> {
         let Some(value) = self.get(key) else {
             return Vec::new();
@@ -85,18 +85,18 @@ impl Value {
         self.text_of(key)?.parse().ok()
     }
 
-    /// The block of a key, unless it is switched off.
+    /// Block of a key, unless it is disabled.
     pub(crate) fn block(&self, key: &str) -> Option<&Self> {
         self.get(key).filter(|block| block.text() != Some("false"))
     }
 
-    /// Returns true if the flag of a key is on.
+    /// Returns true if a key's flag is enabled.
     pub(crate) fn is_on(&self, key: &str) -> bool {
         self.text_of(key)
             .is_some_and(|text| text.eq_ignore_ascii_case("true"))
     }
 
-    /// Returns true if it is nothing, or has nothing within.
+    /// Returns true for null, an empty list or an empty map.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.content {
             Content::Text(text) => text.is_empty(),

@@ -1,4 +1,4 @@
-//! YAML, as a tree. Aliases are copies of their anchors; `<<` merges maps.
+//! Parses YAML documents. Aliases are copies of their anchors; `<<` merges maps.
 
 use super::value::{Content, Entry, Value};
 use crate::migrated::{Place, SyntaxError};
@@ -9,22 +9,22 @@ use std::rc::Rc;
 
 /// Maximum depth of nesting.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of values: those of an anchor count for each alias.
+/// Maximum number of values; an anchor's values count for each alias.
 const MAX_VALUES: usize = 200_000;
 
-/// A list or a map while it is read.
+/// A list or map during parsing.
 struct Frame {
     line: u32,
     anchor: usize,
     content: Content,
-    /// The key of the next value of a map.
+    /// Key of a map's next value.
     key: Option<(String, u32)>,
 }
 
 struct Reader<'t> {
     source: &'t Source,
     file: Rc<str>,
-    /// Number of lines of the file.
+    /// Number of lines in the file.
     lines: u32,
     frames: Vec<Frame>,
     anchors: HashMap<usize, (Value, usize)>,
@@ -32,7 +32,7 @@ struct Reader<'t> {
     root: Option<Value>,
 }
 
-/// Reads the first document of a file.
+/// Parses the first document of a file.
 pub(super) fn parse(source: &Source) -> Result<Value, SyntaxError> {
     let mut reader = Reader {
         source,
@@ -89,7 +89,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The line of a marker. The parser reads one more than the file has, and counts returns without a line feed.
+    /// Line of a marker, limited to the file's lines: the parser may count one more, and counts
+    /// carriage returns as lines.
     fn line(&self, marker: Marker) -> u32 {
         let line = u32::try_from(marker.line()).unwrap_or(u32::MAX);
         line.clamp(1, self.lines)
@@ -135,7 +136,7 @@ impl Reader<'_> {
         self.add(value, frame.anchor, 1)
     }
 
-    /// Adds a value of a number of parts to the list or map around it.
+    /// Adds a value with `size` parts to the enclosing list or map.
     fn add(&mut self, value: Value, anchor: usize, size: usize) -> Result<(), SyntaxError> {
         let line = value.line;
         self.count = self.count.saturating_add(size);
@@ -167,7 +168,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The entries of a map, with those of `<<` that it has not itself.
+    /// Entries of a map, plus those of `<<` that it does not override.
     fn merged(&self, entries: Vec<Entry>) -> Result<Vec<Entry>, SyntaxError> {
         let (merges, mut own): (Vec<Entry>, Vec<Entry>) =
             entries.into_iter().partition(|entry| entry.key == "<<");
@@ -197,7 +198,7 @@ impl Reader<'_> {
     }
 }
 
-/// Number of values in a value, with itself.
+/// Number of values within a value, including itself.
 fn size_of(value: &Value) -> usize {
     1 + match &value.content {
         Content::Text(_) => 0,

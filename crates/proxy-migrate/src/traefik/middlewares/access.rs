@@ -1,4 +1,4 @@
-//! Middlewares that let requests in or refuse them.
+//! Middlewares that admit or refuse requests.
 
 use super::draft::{Draft, Middleware, Unwritten};
 use crate::kdl::Node;
@@ -49,7 +49,7 @@ fn is_known_hash(hash: &str) -> bool {
     kinds.iter().any(|kind| hash.starts_with(kind))
 }
 
-/// An agent for a login server.
+/// Converts `forwardAuth` to an agent.
 pub(super) fn forward_auth(
     site: &mut Site,
     draft: &mut Draft<'_>,
@@ -101,7 +101,7 @@ pub(super) fn forward_auth(
     Ok(())
 }
 
-/// The upstream of a login server.
+/// Upstream of a login server.
 fn upstream(site: &mut Site, middleware: Middleware<'_>, url: &Url<'_>) -> String {
     let mut tls = Vec::new();
     if let Some(settings) = middleware.settings().get("tls") {

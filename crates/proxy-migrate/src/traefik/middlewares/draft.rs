@@ -1,37 +1,37 @@
-//! A route while the middlewares of its router are read.
+//! A route during the conversion of its router's middlewares.
 
 use crate::kdl::Node;
 use crate::site::{Route, Site};
 use crate::traefik::document::{Entry, Value};
 use std::collections::HashSet;
 
-/// A route while the middlewares of its router are read.
+/// A route during the conversion of its router's middlewares.
 #[derive(Debug)]
 pub(crate) struct Draft<'s> {
     pub(crate) route: Route,
     pub(crate) is_tls: bool,
-    /// The routes that come before it, for a part of its requests.
+    /// Routes that must precede it, for some of its requests.
     pub(crate) before: Vec<Route>,
     /// Agents of the site.
     pub(crate) agents: &'s mut Agents,
-    /// True if a redirect takes every request.
+    /// Set if a redirect answers every request.
     pub(crate) is_answered: bool,
     pub(super) has_users: bool,
     pub(crate) count: usize,
 }
 
-/// Agents by their names, as nodes.
+/// Agents by name, as nodes.
 #[derive(Debug, Default)]
 pub(crate) struct Agents {
     pub(crate) nodes: Vec<Node>,
     pub(super) names: HashSet<String>,
 }
 
-/// A middleware cannot be converted: the way to do without it.
+/// Advice for a middleware that cannot be converted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unwritten(pub(super) &'static str);
 
-/// A middleware of a kind.
+/// A middleware with its kind.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Middleware<'d> {
     pub(crate) name: &'d str,
@@ -48,7 +48,7 @@ impl Middleware<'_> {
         site.note(&self.kind.place(), &shown, advice);
     }
 
-    /// The value of the first key that is present.
+    /// The first of `keys` that is present.
     pub(crate) fn first_of(&self, keys: &[&'static str]) -> Option<&'static str> {
         let mut keys = keys.iter();
         keys.find(|key| self.settings().get(key).is_some()).copied()

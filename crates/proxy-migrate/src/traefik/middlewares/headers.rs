@@ -17,7 +17,7 @@ const CHECKS: &[&str] = &[
     "sslTemporaryRedirect",
 ];
 
-/// Fields that the proxy itself sends to upstreams.
+/// Header fields that the proxy sets itself for upstreams.
 const OURS: &[&str] = &[
     "connection",
     "forwarded",
@@ -27,7 +27,7 @@ const OURS: &[&str] = &[
     "x-forwarded-proto",
 ];
 
-/// Fields with a text.
+/// Settings with the text of a header field.
 const TEXTS: &[(&str, &str)] = &[
     ("customFrameOptionsValue", "X-Frame-Options"),
     ("customBrowserXSSValue", "X-XSS-Protection"),
@@ -41,7 +41,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("featurePolicy", "Feature-Policy"),
 ];
 
-/// Fields that are switched on.
+/// Flags that add a header field.
 const FLAGS: &[(&str, &str, &str)] = &[
     ("frameDeny", "X-Frame-Options", "DENY"),
     ("contentTypeNosniff", "X-Content-Type-Options", "nosniff"),
@@ -98,7 +98,7 @@ pub(super) fn edit(
     Ok(())
 }
 
-/// A field that is set, or removed by an empty value.
+/// Sets a field, or removes it if the value is empty.
 fn field(name: &str, value: Option<&str>) -> Node {
     match value {
         Some(value) => Node::text("set", name).raw(value),
@@ -118,7 +118,7 @@ fn transport_security(settings: &Value) -> Option<Node> {
     Some(Node::text("set", "Strict-Transport-Security").arg(&value))
 }
 
-/// Fields for pages of other origins.
+/// Converts header fields for cross-origin requests.
 fn cors(site: &mut Site, draft: &mut Draft<'_>, middleware: Middleware<'_>) {
     let settings = middleware.settings();
     if settings.get("accessControlAllowOriginListRegex").is_some() {

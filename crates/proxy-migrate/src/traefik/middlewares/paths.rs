@@ -1,4 +1,4 @@
-//! Middlewares that change paths, and redirects.
+//! Middlewares that rewrite paths or redirect.
 
 use super::draft::{Draft, Middleware, Unwritten};
 use crate::kdl::Node;
@@ -51,7 +51,7 @@ pub(super) fn replace(draft: &mut Draft<'_>, middleware: Middleware<'_>) -> Resu
     Ok(())
 }
 
-/// A redirect of the requests of another scheme; a listener has one scheme.
+/// Redirects requests with another scheme; a listener has a single scheme.
 pub(super) fn redirect_scheme(
     draft: &mut Draft<'_>,
     middleware: Middleware<'_>,
@@ -76,7 +76,7 @@ pub(super) fn redirect_scheme(
     Ok(())
 }
 
-/// Requests of the route are redirected, unless one before it answers them.
+/// Makes the route redirect its requests, unless an earlier middleware answers them.
 fn answer(
     draft: &mut Draft<'_>,
     to: String,
@@ -94,8 +94,9 @@ fn answer(
     };
 }
 
-/// `^https?://www\.example\.com/(.*)` to `https://example.com/${1}`, as documented by Traefik, and
-/// `^https://example\.com/a/(.*)` to `https://example.com/b/${1}` for a router of these paths.
+/// Converts a redirect such as `^https?://www\.example\.com/(.*)` to `https://example.com/${1}`, as
+/// in Traefik's documentation, and `^https://example\.com/a/(.*)` to `https://example.com/b/${1}`
+/// for a router with these paths.
 pub(super) fn redirect_regex(
     site: &mut Site,
     draft: &mut Draft<'_>,
@@ -157,7 +158,7 @@ fn is_below(paths: &[Path], prefix: &str) -> bool {
     !paths.is_empty() && paths.iter().all(is_below)
 }
 
-/// The origin and the prefix of a replacement that ends with the first group.
+/// Origin and prefix of a replacement that ends with the first group.
 fn replacement_of(target: &str) -> Option<(&str, &str)> {
     let mut ends = ["/${1}", "/$1"].iter();
     let bare = ends.find_map(|end| target.strip_suffix(end))?;
@@ -170,7 +171,7 @@ fn replacement_of(target: &str) -> Option<(&str, &str)> {
         .map(|it| (it, path))
 }
 
-/// The schemes, the host and the prefix of an expression for the URLs of a host below a prefix.
+/// Schemes, host and prefix of an expression for URLs below a prefix of a host.
 fn urls_of(regex: &str) -> Option<(&'static [&'static str], String, String)> {
     let rest = regex.strip_prefix('^').unwrap_or(regex);
     let (schemes, rest): (&[&str], &str) = if let Some(rest) = rest

@@ -1,4 +1,4 @@
-//! Middlewares for sizes, rates and failures.
+//! Middlewares for sizes, rates and retries.
 
 use super::draft::{Draft, Middleware, Unwritten};
 use crate::kdl::Node;
@@ -80,7 +80,7 @@ pub(super) fn rate_limit(
     Ok(())
 }
 
-/// Attempts of Traefik count the first.
+/// Converts `retry`. Traefik's number of attempts includes the first.
 pub(super) fn retry(draft: &mut Draft<'_>, middleware: Middleware<'_>) {
     let attempts = middleware.settings().number_of("attempts").unwrap_or(1);
     let node =
