@@ -1,57 +1,57 @@
-//! Error codes, and errors with their scope.
+//! Error codes of HTTP/3 and QPACK, and errors with their scope.
 
 use std::fmt;
 
-/// A code of an HTTP/3 or QPACK error. [RFC 9114 §8.1, RFC 9204 §6]
+/// An error code of HTTP/3 or QPACK. [RFC 9114 §8.1, RFC 9204 §6]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ErrorCode(u32);
 
 impl ErrorCode {
-    /// The connection or the stream ends without an error.
+    /// Graceful end of the connection or stream.
     pub const NO_ERROR: Self = Self(0x100);
-    /// A violation without a code of its own.
+    /// A protocol violation without a more specific code.
     pub const GENERAL_PROTOCOL_ERROR: Self = Self(0x101);
-    /// An error of this side.
+    /// An internal error of this server.
     pub const INTERNAL_ERROR: Self = Self(0x102);
-    /// A stream that the client may not open.
+    /// The client opened a stream that it must not open.
     pub const STREAM_CREATION_ERROR: Self = Self(0x103);
     /// The client closed its control stream or a QPACK stream.
     pub const CLOSED_CRITICAL_STREAM: Self = Self(0x104);
-    /// A frame that is not allowed where it stands.
+    /// A frame is not permitted at this point.
     pub const FRAME_UNEXPECTED: Self = Self(0x105);
-    /// A frame with a wrong length or layout.
+    /// A frame has a wrong length or layout.
     pub const FRAME_ERROR: Self = Self(0x106);
-    /// The client causes more work than it may.
+    /// The client causes excessive work.
     pub const EXCESSIVE_LOAD: Self = Self(0x107);
-    /// An identifier that is out of range, or was lowered or raised.
+    /// An identifier is out of range, or changed in a direction that is not permitted.
     pub const ID_ERROR: Self = Self(0x108);
-    /// Invalid settings.
+    /// The client's settings are invalid.
     pub const SETTINGS_ERROR: Self = Self(0x109);
-    /// A control stream without settings at its beginning.
+    /// The client's control stream does not begin with settings.
     pub const MISSING_SETTINGS: Self = Self(0x10a);
-    /// A request that was not processed: the client may send it again elsewhere.
+    /// The request was not processed, so the client may retry it.
     pub const REQUEST_REJECTED: Self = Self(0x10b);
-    /// A response that is no longer sent.
+    /// The response is cancelled.
     pub const REQUEST_CANCELLED: Self = Self(0x10c);
-    /// A request stream that ended early.
+    /// The request stream ended before the request was complete.
     pub const REQUEST_INCOMPLETE: Self = Self(0x10d);
     /// `H3_MESSAGE_ERROR`: the request is malformed. [RFC 9114 §8.1]
     pub const MESSAGE_ERROR: Self = Self(0x10e);
-    /// A header section that cannot be decoded.
+    /// A header section cannot be decoded.
     pub const QPACK_DECOMPRESSION_FAILED: Self = Self(0x200);
-    /// An instruction on the encoder stream that is not allowed.
+    /// An invalid instruction on the encoder stream.
     pub const QPACK_ENCODER_STREAM_ERROR: Self = Self(0x201);
-    /// An instruction on the decoder stream that is not allowed.
+    /// An invalid instruction on the decoder stream.
     pub const QPACK_DECODER_STREAM_ERROR: Self = Self(0x202);
 
-    /// The code on the wire.
+    /// Numeric value on the wire.
     #[must_use]
     pub const fn value(self) -> u32 {
         self.0
     }
 }
 
-/// The part of a connection that an error ends.
+/// Scope of an error: stream or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Resets one stream.
@@ -63,16 +63,16 @@ pub enum Scope {
 /// A violation of HTTP/3 by the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Http3Error {
-    /// The code for the client.
+    /// Error code to send to the client.
     pub code: ErrorCode,
-    /// The part that ends.
+    /// Scope of the error.
     pub scope: Scope,
-    /// The rule that the client violated, for the log.
+    /// Violated rule, for the log.
     pub rule: &'static str,
 }
 
 impl Http3Error {
-    /// An error that ends the connection.
+    /// Creates an error that closes the connection.
     #[must_use]
     pub const fn connection(code: ErrorCode, rule: &'static str) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Http3Error {
         }
     }
 
-    /// An error that ends the stream.
+    /// Creates an error that resets the stream.
     #[must_use]
     pub const fn stream(code: ErrorCode, rule: &'static str) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl Http3Error {
         }
     }
 
-    /// A malformed message, which ends its stream. [RFC 9114 §4.1.2]
+    /// Creates the error of a malformed message, which resets the stream. [RFC 9114 §4.1.2]
     #[must_use]
     pub const fn malformed(rule: &'static str) -> Self {
         Self::stream(ErrorCode::MESSAGE_ERROR, rule)

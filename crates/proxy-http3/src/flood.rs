@@ -1,15 +1,15 @@
-//! Allowances for frames and streams that cost work and carry nothing.
+//! Flood protection: allowances for frames and streams that cost work but carry no data.
 
 use std::fmt;
 
-/// A kind of event that a client can cause cheaply.
+/// Kind of event that a client can cause cheaply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FloodKind {
-    /// A stream that the client gave up before its request was forwarded or answered. [CVE-2023-44487]
+    /// A stream reset by the client before its request was forwarded or answered. [CVE-2023-44487]
     Reset,
     /// A frame on the control stream, or an instruction on a QPACK stream.
     Control,
-    /// A frame without a meaning on a request stream, or `DATA` without data.
+    /// An unknown frame on a request stream, or an empty `DATA` frame.
     EmptyFrame,
     /// A unidirectional stream of an unknown type.
     UnknownStream,
@@ -29,42 +29,44 @@ impl fmt::Display for FloodKind {
     }
 }
 
-/// A client exceeded an allowance.
+/// The client has exhausted an allowance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many {0}")]
 pub struct Flood(pub FloodKind);
 
-/// Number of kinds.
 const KINDS: usize = 5;
 
-/// Burst of each kind but resets, in the order of the variants; an eighth is refilled each second.
+/// Burst of each kind except resets, in the order of the variants. An eighth of it is refilled per
+/// second.
 const BURSTS: [u32; KINDS] = [0, 256, 256, 64, 256];
 
-/// Refills happen in tenths of a second.
+/// Events are counted in tenths, because refills happen in tenths of a second.
 const TENTHS_PER_EVENT: u32 = 10;
 
-/// Maximum burst of resets, for which the sums below do not overflow.
+/// Maximum configurable burst of resets, which keeps the sums below from overflowing.
 const MAX_RESETS: u32 = 1_000_000;
 
-/// Resets that requests can earn beyond the burst: one for each stream that may be open.
+/// Maximum number of resets that requests can earn beyond the burst: one per stream that may be
+/// open.
 const MAX_EARNED: u32 = 10_000;
 
-/// Frames without data that each request allows, and control frames: browsers send a priority with each request, and
-/// some send frames of reserved types. [RFC 9218 §7, RFC 9114 §7.2.8]
+/// Number of control frames, and of empty frames, that each request earns. Browsers send a priority
+/// update with each request, and some send frames of reserved types. [RFC 9218 §7, RFC 9114 §7.2.8]
 const FRAMES_PER_REQUEST: u32 = 4;
 
-/// The remaining allowances of one connection.
+/// Remaining allowances of one connection.
 #[derive(Clone, Debug)]
 pub struct FloodMeter {
-    /// In tenths of an event.
+    /// Remaining events by kind, in tenths.
     left: [u32; KINDS],
     bursts: [u32; KINDS],
-    /// Tick of the last refill.
+    /// Time of the last refill, in tenths of a second.
     now: u64,
 }
 
 impl FloodMeter {
-    /// Full allowances; `max_resets` is the burst of [`FloodKind::Reset`]. `now` is in tenths of a second.
+    /// Full allowances; `max_resets` is the burst of [`FloodKind::Reset`]. `now` is in tenths of a
+    /// second.
     #[must_use]
     pub fn new(max_resets: u32, now: u64) -> Self {
         let [_, rest @ ..] = BURSTS;
@@ -79,7 +81,7 @@ impl FloodMeter {
         }
     }
 
-    /// Takes `count` events at `now`, in tenths of a second.
+    /// Charges `count` events at `now`, in tenths of a second.
     ///
     /// # Errors
     /// [`Flood`] if the allowance is exhausted.
@@ -91,7 +93,8 @@ impl FloodMeter {
         Ok(())
     }
 
-    /// Allows further resets, control frames and frames without data, for `requests` that were forwarded or answered.
+    /// Earns allowances for `requests` that were forwarded or answered: further resets, control
+    /// frames and empty frames.
     pub fn earn(&mut self, requests: u32) {
         let frames = requests.saturating_mul(FRAMES_PER_REQUEST);
         self.allow(FloodKind::Reset, requests);
@@ -117,7 +120,7 @@ impl FloodMeter {
         self.now = now;
         let tenths = u32::try_from(tenths).unwrap_or(u32::MAX);
         for (left, burst) in self.left.iter_mut().zip(self.bursts) {
-            // Earned credit beyond the burst is kept.
+            // Earned allowances may exceed the burst.
             let full = (burst * TENTHS_PER_EVENT).max(*left);
             let more = burst.div_ceil(8).saturating_mul(tenths);
             *left = left.saturating_add(more).min(full);

@@ -1,8 +1,8 @@
-//! Headers of frames, and the kinds of frames. [RFC 9114 §7]
+//! Frame headers and frame types. [RFC 9114 §7]
 
 use crate::varint;
 
-/// The kind of a frame.
+/// Type of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameType {
     Data,
@@ -12,9 +12,9 @@ pub(crate) enum FrameType {
     PushPromise,
     Goaway,
     MaxPushId,
-    /// A type that HTTP/2 has and HTTP/3 forbids. [RFC 9114 §7.2.8]
+    /// A type of HTTP/2 that HTTP/3 forbids. [RFC 9114 §7.2.8]
     Forbidden,
-    /// A type without a meaning here, skipped. [RFC 9114 §9]
+    /// An unknown type, which is skipped. [RFC 9114 §9]
     Unknown,
 }
 
@@ -41,7 +41,7 @@ impl From<u64> for FrameType {
     }
 }
 
-/// The header of a frame.
+/// Header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) kind: FrameType,
@@ -49,10 +49,10 @@ pub(crate) struct FrameHeader {
     pub(crate) length: u64,
 }
 
-/// Greatest length of a frame's header: two integers.
+/// Maximum size of a frame header: two variable-length integers.
 const MAX_HEADER_BYTES: usize = 16;
 
-/// A header of which the beginning has arrived.
+/// A frame header of which a part has arrived.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartialHeader {
     bytes: [u8; MAX_HEADER_BYTES],
@@ -60,7 +60,7 @@ pub(crate) struct PartialHeader {
 }
 
 impl PartialHeader {
-    /// Takes bytes of `input` until the header is complete; `None` if `input` ends before.
+    /// Consumes bytes of `input` until the header is complete; `None` if `input` ends before.
     pub(crate) fn read(&mut self, input: &mut impl bytes::Buf) -> Option<FrameHeader> {
         loop {
             if let Some(header) = self.complete() {
@@ -71,7 +71,7 @@ impl PartialHeader {
                 return None;
             }
             let byte = input.get_u8();
-            // A header is complete before the array is full.
+            // The header is complete before the array is full.
             *self.bytes.get_mut(self.len)? = byte;
             self.len += 1;
         }

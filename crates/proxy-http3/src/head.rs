@@ -1,4 +1,4 @@
-//! Validation of heads and trailers. [RFC 9114 §4.2, §4.3]
+//! Validation of request heads and trailers. [RFC 9114 §4.2, §4.3]
 
 use crate::code::{ErrorCode, Http3Error};
 use crate::qpack::{Field, FieldSection};
@@ -7,22 +7,22 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use proxy_framing::is_host;
 
-/// A valid head of a request.
+/// A valid request head.
 #[derive(Debug)]
 pub struct RequestHead {
-    /// Method.
+    /// Request method.
     pub method: Method,
-    /// `:authority`, a host with or without a port; `None` if `Host` names it.
+    /// `:authority`, a host with or without port; `None` if the request has only `Host`.
     pub authority: Option<Bytes>,
     /// Path and query as sent; `None` for CONNECT.
     pub path: Option<Bytes>,
-    /// The other fields, in their order.
+    /// Other fields, in order.
     pub fields: HeaderMap,
-    /// The length of the body, if the fields have a single valid `Content-Length`.
+    /// Length of the body, from a single valid `Content-Length`.
     pub length: Option<u64>,
 }
 
-/// The error of a section with more fields than a `HeaderMap` can hold.
+/// Error of a section with more fields than a `HeaderMap` can hold.
 const TOO_MANY: Http3Error = Http3Error::stream(
     ErrorCode::EXCESSIVE_LOAD,
     "more fields than any message has",
@@ -99,7 +99,7 @@ impl PseudoFields {
         Ok(())
     }
 
-    /// [RFC 9114 §4.3.1, §4.4]
+    /// Checks the pseudo-header fields as a whole. [RFC 9114 §4.3.1, §4.4]
     fn finish(self, fields: HeaderMap) -> Result<RequestHead, Http3Error> {
         let Self {
             method,
@@ -132,8 +132,8 @@ impl PseudoFields {
                 .as_deref()
                 .ok_or(Http3Error::malformed("a request without a path"))?;
             let is_path = path.starts_with(b"/") || path == b"*" && method == Method::OPTIONS;
-            // Visible ASCII, as in a request line. A fragment is not sent, and `http::Uri` would drop it.
-            // [RFC 9110 §7.1]
+            // Only visible ASCII, as in an HTTP/1 request line. Fragments are never sent, and
+            // `http::Uri` would drop them. [RFC 9110 §7.1]
             let is_visible = |byte: &u8| byte.is_ascii_graphic() && *byte != b'#';
             if !is_path || !path.iter().all(is_visible) {
                 return Err(Http3Error::malformed("the path is not a path of HTTP"));
@@ -149,7 +149,8 @@ impl PseudoFields {
     }
 }
 
-/// A single valid length. An invalid one is answered with an error, as over HTTP/2.
+/// Length in a single valid `Content-Length`. As with HTTP/2, an invalid one leads to an error
+/// response.
 fn length(fields: &HeaderMap) -> Option<u64> {
     let mut values = fields.get_all(CONTENT_LENGTH).iter();
     let value = values.next().filter(|_| values.next().is_none())?;
@@ -172,7 +173,7 @@ fn append(field: Field, fields: &mut HeaderMap) -> Result<(), Http3Error> {
             "`te` with a value other than `trailers`",
         ));
     }
-    // Upper case is refused here.
+    // Refuses upper case.
     let name = HeaderName::from_lowercase(&name)
         .map_err(|_| Http3Error::malformed("the name of a field is not a lower-case token"))?;
     let mut value = HeaderValue::from_maybe_shared(value)
@@ -182,7 +183,7 @@ fn append(field: Field, fields: &mut HeaderMap) -> Result<(), Http3Error> {
     Ok(())
 }
 
-/// An empty map with the capacity for `section`; its limits may allow more fields than a map can hold.
+/// Allocates a map for `section`. The section's limits may permit more fields than a map can hold.
 fn empty_map(section: &FieldSection) -> Result<HeaderMap, Http3Error> {
     HeaderMap::try_with_capacity(section.len()).map_err(|_| TOO_MANY)
 }
@@ -195,7 +196,7 @@ mod tests {
     fn section(fields: &[(&str, &str)]) -> FieldSection {
         let mut bytes = vec![0, 0];
         for (name, value) in fields {
-            // Literals with lengths below the prefix, or one byte above it.
+            // Literals with lengths below the prefix's maximum, or one byte above it.
             match u8::try_from(name.len()).unwrap() {
                 len @ 0..7 => bytes.push(0x20 | len),
                 len => bytes.extend([0x27, len - 7]),
@@ -223,7 +224,7 @@ mod tests {
         RequestHead::read(&section(&fields)).map_err(|error| error.rule)
     }
 
-    /// The head without the field `name`, with `more` first.
+    /// The head without the field `name`, preceded by `more`.
     fn without(
         name: &str,
         more: &[(&'static str, &'static str)],

@@ -1,14 +1,15 @@
-//! HTTP/3 on the side of a server (RFC 9114), with QPACK without a dynamic table (RFC 9204). No input and
-//! output: the caller owns the QUIC streams and passes their bytes.
+//! Server side of HTTP/3 (RFC 9114), with QPACK without a dynamic table (RFC 9204). The crate does
+//! no I/O: the caller owns the QUIC streams and passes their bytes.
 //!
-//! - [`RequestReader`] takes a request stream apart into a head, data and trailers.
-//! - [`FieldSection`] decodes a header section; [`RequestHead`] validates it, [`read_trailers`] validates trailers.
+//! - [`RequestReader`] splits a request stream into head, data and trailers.
+//! - [`FieldSection`] decodes a header section; [`RequestHead`] validates it as a head,
+//!   [`read_trailers`] as trailers.
 //! - [`PeerStreams`] reads the client's unidirectional streams: control, QPACK, and unknown ones.
-//! - [`FloodMeter`] bounds frames and streams that cost work and carry nothing.
+//! - [`FloodMeter`] limits frames and streams that cost work but carry no data.
 //! - [`write_head`], [`write_trailers`] and [`write_data_header`] encode responses.
 //!
-//! Everything that RFC 9114 calls malformed is an [`Http3Error`], with its code and its scope: a stream or the
-//! connection. Nothing is repaired, and nothing malformed reaches a request.
+//! Everything that RFC 9114 calls malformed is an [`Http3Error`] with a code and a scope, stream or
+//! connection. Malformed messages are neither repaired nor forwarded.
 
 mod code;
 mod flood;

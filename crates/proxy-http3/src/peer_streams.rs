@@ -1,4 +1,4 @@
-//! The unidirectional streams of a client: control, QPACK, and streams of unknown types. [RFC 9114 §6.2]
+//! The client's unidirectional streams: control, QPACK, and unknown types. [RFC 9114 §6.2]
 
 use crate::code::{ErrorCode, Http3Error};
 use crate::frame::{FrameHeader, FrameType, PartialHeader};
@@ -11,10 +11,10 @@ const PUSH_STREAM: u64 = 0x1;
 const ENCODER_STREAM: u64 = 0x2;
 const DECODER_STREAM: u64 = 0x3;
 
-/// Maximum size of a frame that is read whole: settings, and identifiers.
+/// Maximum size of a frame that is buffered: settings, and identifiers.
 const MAX_CONTROL_FRAME_BYTES: u64 = 4096;
 
-/// The streams that a client may open once each.
+/// Records which streams are open, of the types that a client may open once.
 #[derive(Debug, Default)]
 pub struct PeerStreams {
     has_control: bool,
@@ -22,25 +22,25 @@ pub struct PeerStreams {
     has_decoder: bool,
 }
 
-/// One unidirectional stream.
+/// A unidirectional stream of the client.
 #[derive(Debug, Default)]
 pub struct UniStream {
     kind: UniKind,
-    /// Input that is not complete: a type, an instruction, or the payload of a control frame.
+    /// Incomplete input: a type, an instruction, or the payload of a control frame.
     pending: Vec<u8>,
-    /// Frames and instructions since the last call of [`Self::take_events`].
+    /// Number of frames and instructions since the last call of [`Self::take_events`].
     events: u32,
 }
 
 #[derive(Debug, Default)]
 enum UniKind {
-    /// The type has not arrived.
+    /// The type has not arrived yet.
     #[default]
     Unknown,
     Control(ControlStream),
     Encoder,
     Decoder,
-    /// A stream of an unknown type, which is not read.
+    /// A stream of an unknown type, which is ignored.
     Ignored,
 }
 
@@ -54,7 +54,7 @@ struct ControlStream {
 }
 
 impl PeerStreams {
-    /// Sets the type of a stream, unless the client has another one of that type.
+    /// Registers a stream's type; fails if the client has opened another stream of that type.
     fn open(&mut self, kind: u64) -> Result<UniKind, Http3Error> {
         let (has, kind) = match kind {
             CONTROL_STREAM => (
@@ -78,7 +78,7 @@ const fn creation(rule: &'static str) -> Http3Error {
 }
 
 impl UniStream {
-    /// Returns true if the stream has an unknown type: reading may stop.
+    /// Returns true if the stream has an unknown type, so that the caller may stop reading it.
     #[must_use]
     pub fn is_ignored(&self) -> bool {
         matches!(self.kind, UniKind::Ignored)
@@ -89,10 +89,10 @@ impl UniStream {
         std::mem::take(&mut self.events)
     }
 
-    /// Reads all of `input`.
+    /// Processes `input`.
     ///
     /// # Errors
-    /// Everything that ends the connection.
+    /// Errors that close the connection.
     pub fn read(&mut self, streams: &mut PeerStreams, mut input: Bytes) -> Result<(), Http3Error> {
         if matches!(self.kind, UniKind::Unknown) {
             let Some(kind) = self.read_type(&mut input) else {
@@ -120,10 +120,10 @@ impl UniStream {
         }
     }
 
-    /// Checks the end of the stream, by its end or by a reset.
+    /// Handles the end of the stream, including a reset.
     ///
     /// # Errors
-    /// The client closed a stream that lasts as long as the connection. [RFC 9114 §6.2.1]
+    /// The client closed a stream that must stay open as long as the connection. [RFC 9114 §6.2.1]
     pub fn finish(&self) -> Result<(), Http3Error> {
         match self.kind {
             UniKind::Control(_) | UniKind::Encoder | UniKind::Decoder => {
@@ -170,7 +170,7 @@ impl ControlStream {
                 self.frame = Some(header);
                 header
             };
-            // Skipped payloads are counted down, and all other ones are collected whole.
+            // Unknown payloads are skipped; all other ones are buffered until complete.
             let have = if frame.kind == FrameType::Unknown {
                 0
             } else {
@@ -260,7 +260,7 @@ impl ControlStream {
     }
 }
 
-/// The only integer of a frame.
+/// The single integer in a frame's payload.
 fn identifier(payload: &[u8]) -> Result<u64, Http3Error> {
     let read = varint::read(payload).filter(|(_, used)| *used == payload.len());
     let rule = "a control frame is not one integer";
@@ -269,7 +269,7 @@ fn identifier(payload: &[u8]) -> Result<u64, Http3Error> {
         .0)
 }
 
-/// Reads an instruction, and returns its length; `None` if it is not complete.
+/// Parses an instruction and returns its length; `None` if it is incomplete.
 type ReadInstruction = fn(&[u8]) -> Result<Option<usize>, Http3Error>;
 
 fn read_instructions(
@@ -290,7 +290,7 @@ fn read_instructions(
     Ok(())
 }
 
-/// Only a capacity of 0 is possible: the table is not offered. [RFC 9204 §4.3]
+/// Accepts only a capacity of 0, because no dynamic table is offered. [RFC 9204 §4.3]
 fn encoder_instruction(bytes: &[u8]) -> Result<Option<usize>, Http3Error> {
     let error = |rule| Http3Error::connection(ErrorCode::QPACK_ENCODER_STREAM_ERROR, rule);
     if bytes.first().is_some_and(|byte| byte >> 5 != 0b001) {
@@ -305,7 +305,7 @@ fn encoder_instruction(bytes: &[u8]) -> Result<Option<usize>, Http3Error> {
     }
 }
 
-/// Only the cancellation of a stream is possible: nothing was inserted. [RFC 9204 §4.4]
+/// Accepts only stream cancellations, because nothing is ever inserted. [RFC 9204 §4.4]
 fn decoder_instruction(bytes: &[u8]) -> Result<Option<usize>, Http3Error> {
     let error = |rule| Http3Error::connection(ErrorCode::QPACK_DECODER_STREAM_ERROR, rule);
     if bytes.first().is_some_and(|byte| byte >> 6 != 0b01) {
@@ -319,7 +319,7 @@ fn decoder_instruction(bytes: &[u8]) -> Result<Option<usize>, Http3Error> {
 mod tests {
     use super::*;
 
-    /// Reads each stream byte by byte.
+    /// Feeds each stream byte by byte.
     fn read(streams: &[&[u8]]) -> Result<u32, ErrorCode> {
         let mut known = PeerStreams::default();
         let mut events = 0;
@@ -349,7 +349,7 @@ mod tests {
             read(&[SETTINGS, &[0x2, 0x20], &[0x3, 0x44, 0x7f, 0x1]]),
             Ok(4)
         );
-        // MAX_PUSH_ID twice, a frame without a meaning, GOAWAY.
+        // MAX_PUSH_ID twice, an unknown frame, GOAWAY.
         assert_eq!(
             control(&[0xd, 1, 4, 0xd, 1, 4, 0x21, 3, 1, 2, 3, 0x7, 1, 0]),
             Ok(5)

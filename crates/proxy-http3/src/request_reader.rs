@@ -1,4 +1,4 @@
-//! A request stream, taken apart into its parts. [RFC 9114 §4.1]
+//! Parser for request streams. [RFC 9114 §4.1]
 
 use crate::code::{ErrorCode, Http3Error};
 use crate::frame::{FrameHeader, FrameType, PartialHeader};
@@ -7,16 +7,16 @@ use bytes::{Buf, Bytes, BytesMut};
 /// A part of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestPart {
-    /// The encoded header section.
+    /// Encoded header section of the head.
     Head(Bytes),
-    /// Data of the body, not empty.
+    /// Body data, not empty.
     Data(Bytes),
-    /// Header section after the body, encoded by QPACK.
+    /// Encoded header section of the trailers.
     Trailers(Bytes),
 }
 
-/// Reads the frames of one request stream in any pieces. A header section is collected up to a limit; data is passed
-/// on as it arrives.
+/// Incremental parser for the frames of a request stream. Buffers a header section up to a limit,
+/// and passes data on as it arrives.
 #[derive(Debug)]
 pub struct RequestReader {
     stage: Stage,
@@ -24,12 +24,12 @@ pub struct RequestReader {
     frame: Option<OpenFrame>,
     section: BytesMut,
     max_section_bytes: u64,
-    /// Bytes of the body that `Content-Length` promises and that have not arrived.
+    /// Remaining bytes of the body according to `Content-Length`.
     expected: Option<u64>,
     empty_frames: u32,
 }
 
-/// The next part of the message.
+/// Next part of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Head,
@@ -37,7 +37,7 @@ enum Stage {
     End,
 }
 
-/// A frame of which `left` bytes have not arrived.
+/// A frame with `left` bytes that have not arrived.
 #[derive(Clone, Copy, Debug)]
 struct OpenFrame {
     kind: PayloadKind,
@@ -52,7 +52,7 @@ enum PayloadKind {
 }
 
 impl RequestReader {
-    /// A reader that accepts encoded header sections of at most `max_section_bytes`.
+    /// Creates a parser; encoded header sections may have at most `max_section_bytes`.
     #[must_use]
     pub fn new(max_section_bytes: usize) -> Self {
         Self {
@@ -66,26 +66,27 @@ impl RequestReader {
         }
     }
 
-    /// Sets the length of the body, from the head.
+    /// Sets the body's expected length, from the head.
     pub fn expect(&mut self, length: Option<u64>) {
         self.expected = length;
     }
 
-    /// Number of frames without a meaning and of `DATA` without data since the last call.
+    /// Number of unknown frames and empty `DATA` frames since the last call.
     pub fn take_empty_frames(&mut self) -> u32 {
         std::mem::take(&mut self.empty_frames)
     }
 
-    /// Bytes of an incomplete header section that are held.
+    /// Buffered bytes of an incomplete header section.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.section.len()
     }
 
-    /// Takes bytes of `input` up to the end of the next part; `None` if it has no further part.
+    /// Consumes `input` up to the end of the next part; `None` if it contains no further part.
     ///
     /// # Errors
-    /// Frames that are not allowed here, a section that is too large, or a body that is too long.
+    /// A frame that is not permitted at this point, a header section above the limit, or a body
+    /// longer than `Content-Length`.
     pub fn read(&mut self, input: &mut Bytes) -> Result<Option<RequestPart>, Http3Error> {
         loop {
             let Some(frame) = &mut self.frame else {
@@ -125,10 +126,10 @@ impl RequestReader {
         }
     }
 
-    /// Checks the end of the stream.
+    /// Handles the end of the stream.
     ///
     /// # Errors
-    /// The stream ends within a frame, before a head, or before the end of the body.
+    /// The stream ended within a frame, before a head, or before the end of the body.
     pub fn finish(&self) -> Result<(), Http3Error> {
         if self.frame.is_some() || !self.header.is_empty() {
             let rule = "a request stream ends within a frame";

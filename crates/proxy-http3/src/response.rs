@@ -20,7 +20,7 @@ pub fn write_trailers(fields: &HeaderMap, out: &mut Vec<u8>) {
     write_headers(section, out);
 }
 
-/// Appends the header of a DATA frame with `length` bytes, which must follow.
+/// Appends the header of a DATA frame; `length` bytes of data must follow.
 pub fn write_data_header(length: usize, out: &mut Vec<u8>) {
     varint::write(FrameType::DATA, out);
     varint::write(length as u64, out);

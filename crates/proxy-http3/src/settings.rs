@@ -1,32 +1,32 @@
-//! Settings of both sides, and GOAWAY. [RFC 9114 §7.2.4, §5.2]
+//! SETTINGS of both sides, and GOAWAY. [RFC 9114 §7.2.4, §5.2]
 
 use crate::code::{ErrorCode, Http3Error};
 use crate::frame::FrameType;
 use crate::varint;
 
-/// Type of the control stream.
+/// Stream type of the control stream.
 pub(crate) const CONTROL_STREAM: u64 = 0x0;
 
 const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
 const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
 const QPACK_BLOCKED_STREAMS: u64 = 0x7;
 
-/// Settings of HTTP/2 that HTTP/3 reserves. [RFC 9114 §11.2.2]
+/// HTTP/2 settings that are reserved in HTTP/3. [RFC 9114 §11.2.2]
 const FORBIDDEN: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
 
-/// Maximum number of settings in one frame: each is remembered to detect repetitions.
+/// Maximum number of settings in a frame: each is remembered to detect duplicates.
 const MAX_SETTINGS: usize = 64;
 
-/// Settings of this side.
+/// Settings that this server sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Maximum size of a header section after decompression, with 32 bytes for each field.
+    /// Maximum size of a decoded header section, including 32 bytes per field.
     pub max_field_section_bytes: u64,
 }
 
 impl Settings {
-    /// The beginning of our control stream: its type, and the settings. Neither a dynamic table nor extended
-    /// CONNECT is offered.
+    /// Start of this server's control stream: stream type and SETTINGS. Offers neither a dynamic
+    /// table nor extended CONNECT.
     #[must_use]
     pub fn control_stream(self) -> Vec<u8> {
         let Self {
@@ -53,7 +53,7 @@ impl Settings {
     }
 }
 
-/// Appends GOAWAY: requests from `stream` on are not processed.
+/// Appends GOAWAY: requests on `stream` and later streams are not processed.
 pub fn write_goaway(stream: u64, out: &mut Vec<u8>) {
     let mut payload = Vec::new();
     varint::write(stream.min(varint::MAX), &mut payload);
@@ -62,7 +62,8 @@ pub fn write_goaway(stream: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(&payload);
 }
 
-/// Checks the client's settings. Their values are ignored: responses are encoded without a dynamic table.
+/// Validates the client's settings. Their values are not used, because responses are encoded
+/// without a dynamic table.
 pub(crate) fn check(mut payload: &[u8]) -> Result<(), Http3Error> {
     let malformed = Http3Error::connection(ErrorCode::FRAME_ERROR, "SETTINGS end within a setting");
     let invalid = |rule| Err(Http3Error::connection(ErrorCode::SETTINGS_ERROR, rule));

@@ -1,9 +1,9 @@
-//! Integers of variable length. [RFC 9000 §16]
+//! Variable-length integers of QUIC. [RFC 9000 §16]
 
-/// Greatest value.
+/// Maximum value.
 pub(crate) const MAX: u64 = (1 << 62) - 1;
 
-/// The integer at the beginning of `bytes`, with its length in bytes; `None` if it is not complete.
+/// Reads an integer and its encoded length; `None` if it is incomplete.
 pub(crate) fn read(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;
     let len = 1 << (first >> 6);
@@ -14,7 +14,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<(u64, usize)> {
     Some((value, len))
 }
 
-/// Appends `value`, at most [`MAX`], in the shortest form.
+/// Appends `value`, at most [`MAX`], in its shortest encoding.
 pub(crate) fn write(value: u64, out: &mut Vec<u8>) {
     let bytes = value.to_be_bytes();
     let (len, mark) = match value {

@@ -1,14 +1,14 @@
 //! Prefixed integers. [RFC 7541 §5.1, RFC 9204 §4.1.1]
 
-/// An integer above the greatest value that is accepted.
+/// Error of an integer above the accepted maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TooLarge;
 
-/// Maximum number of bytes after the prefix: no value here needs more than 32 bits.
+/// Maximum number of bytes after the prefix: no value needs more than 32 bits.
 const MAX_MORE_BYTES: usize = 5;
 
-/// The integer with a prefix of `prefix_bits` at the beginning of `bytes`, and its length in bytes; `None` if it is
-/// incomplete.
+/// Reads an integer with a prefix of `prefix_bits`; returns it with its encoded length, or `None`
+/// if it is incomplete.
 pub(crate) fn read(bytes: &[u8], prefix_bits: u32) -> Result<Option<(u64, usize)>, TooLarge> {
     let Some((first, rest)) = bytes.split_first() else {
         return Ok(None);
@@ -38,7 +38,7 @@ pub(crate) fn read(bytes: &[u8], prefix_bits: u32) -> Result<Option<(u64, usize)
     }
 }
 
-/// Appends `value` with a prefix of `prefix_bits`; `mark` has the bits above the prefix.
+/// Appends `value` with a prefix of `prefix_bits`; `mark` is the bits above the prefix.
 pub(super) fn write(mark: u8, prefix_bits: u32, value: usize, out: &mut Vec<u8>) {
     let mask = (1_usize << prefix_bits) - 1;
     let low = |value: usize| value.to_le_bytes().first().copied().unwrap_or_default();

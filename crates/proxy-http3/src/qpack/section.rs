@@ -1,4 +1,4 @@
-//! Decoding of a header section: lines of fields from static references and literals.
+//! Decoding of header sections: references to the static table, and literals.
 
 use super::integer;
 use super::static_table::STATIC_TABLE;
@@ -7,15 +7,15 @@ use bytes::Bytes;
 use proxy_framing::h2::huffman::Symbols;
 use std::ops::Range;
 
-/// Bytes that the size of a section counts for each field. [RFC 9114 §4.2.2]
+/// Bytes added to a section's size per field. [RFC 9114 §4.2.2]
 const FIELD_OVERHEAD: usize = 32;
 
-/// Limits on a header section after decompression.
+/// Limits on a decoded header section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SectionLimits {
-    /// Sum of names and values in bytes, with 32 bytes for each field.
+    /// Maximum sum of names and values in bytes, plus 32 bytes per field.
     pub max_bytes: usize,
-    /// Number of fields.
+    /// Maximum number of fields.
     pub max_fields: usize,
 }
 
@@ -36,20 +36,20 @@ struct Line {
 /// A field as sent, not validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Name.
+    /// Name, not validated.
     pub name: Bytes,
-    /// Value.
+    /// Value, not validated.
     pub value: Bytes,
-    /// The client forbids the compression of the value. [RFC 9204 §7.1.3]
+    /// Set if the client forbids compression of the value. [RFC 9204 §7.1.3]
     pub never_indexed: bool,
 }
 
 impl FieldSection {
-    /// Decodes `encoded`.
+    /// Decodes a header section.
     ///
     /// # Errors
-    /// Ends the connection if the encoding is invalid or refers to a dynamic table, and the stream if the
-    /// section exceeds `limits`.
+    /// Closes the connection if the encoding is invalid or refers to a dynamic table; resets the
+    /// stream if the section exceeds `limits`.
     pub fn decode(encoded: &[u8], limits: SectionLimits) -> Result<Self, Http3Error> {
         let mut decoder = Decoder {
             rest: encoded,
@@ -74,7 +74,7 @@ impl FieldSection {
         })
     }
 
-    /// The fields in their order.
+    /// The fields in order.
     pub fn fields(&self) -> impl Iterator<Item = Field> {
         self.lines.iter().map(|line| Field {
             name: self.text.slice(line.name.clone()),
@@ -96,7 +96,7 @@ impl FieldSection {
     }
 }
 
-/// The error of a section above the limits that this side has sent in its settings.
+/// Error of a section above the limits that were announced in the settings.
 const TOO_LARGE: Http3Error = Http3Error::stream(
     ErrorCode::EXCESSIVE_LOAD,
     "a header section far above the limits",
@@ -113,7 +113,7 @@ struct Decoder<'e> {
 }
 
 impl Decoder<'_> {
-    /// The prefix of a section without dynamic references. [RFC 9204 §4.5.1]
+    /// Reads the section's prefix, which must not refer to the dynamic table. [RFC 9204 §4.5.1]
     fn prefix(&mut self) -> Result<(), Http3Error> {
         if self.integer(8)? != 0 {
             return Err(invalid("a header section refers to a dynamic table"));
@@ -126,7 +126,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// [RFC 9204 §4.5.2 to §4.5.6]
+    /// Reads a field line. [RFC 9204 §4.5.2 to §4.5.6]
     fn line(&mut self) -> Result<Line, Http3Error> {
         let first = self.rest.first().copied().unwrap_or_default();
         match first.leading_zeros() {
@@ -171,7 +171,7 @@ impl Decoder<'_> {
         start..self.text.len()
     }
 
-    /// A string with a length prefix of `prefix_bits`, after the Huffman flag.
+    /// Reads a string with a Huffman flag and a length prefix of `prefix_bits`.
     fn string(&mut self, prefix_bits: u32) -> Result<Range<usize>, Http3Error> {
         let first = self.rest.first().copied().unwrap_or_default();
         let is_coded = first >> prefix_bits & 1 != 0;
@@ -280,10 +280,10 @@ mod tests {
     fn a_small_section_cannot_become_a_large_one() {
         let many = [&[0, 0][..], &[0xd1; 11]].concat();
         assert_eq!(decode(&many), Err(TOO_LARGE));
-        // Entry 85, which has 75 bytes.
+        // Entry 85 has 75 bytes.
         let long = [&[0, 0][..], &[[0xff, 85 - 63]; 10].concat()].concat();
         assert_eq!(decode(&long), Err(TOO_LARGE));
-        // Five bits for each symbol.
+        // Symbols of five bits each.
         let coded = [&[0, 0, 0x50, 0xff, 0xf1, 0x06][..], &[0; 1008]].concat();
         assert_eq!(decode(&coded), Err(TOO_LARGE));
     }

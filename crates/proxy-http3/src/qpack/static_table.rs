@@ -1,6 +1,6 @@
-//! The static table. [RFC 9204 appendix A]
+//! QPACK's static table. [RFC 9204 appendix A]
 
-/// Names and values by their index.
+/// Name and value of each entry.
 #[rustfmt::skip]
 pub(super) static STATIC_TABLE: [(&str, &str); 99] = [
     (":authority", ""),
@@ -104,14 +104,14 @@ pub(super) static STATIC_TABLE: [(&str, &str); 99] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// Index of `:status` in the table, for values that it does not have.
+/// Index of an entry with the name `:status`, for values that the table lacks.
 pub(super) const STATUS_INDEX: usize = 24;
 
-/// The index of the entry with this name and value, and else the index of an entry with this name.
+/// Index of the entry with this name and value, or else of an entry with the name.
 pub(super) fn find(name: &str, value: &[u8]) -> Option<Found> {
     let mut named = None;
     for (index, (known, known_value)) in STATIC_TABLE.iter().enumerate() {
-        // Lengths differ for most entries, and are compared first.
+        // Comparing lengths first is enough for most entries.
         if *known == name {
             if known_value.as_bytes() == value {
                 return Some(Found::Field(index));
@@ -122,12 +122,12 @@ pub(super) fn find(name: &str, value: &[u8]) -> Option<Found> {
     named.map(Found::Name)
 }
 
-/// The result of a search.
+/// Result of a search in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// The entry has the name and the value.
+    /// The entry matches name and value.
     Field(usize),
-    /// The entry has the name.
+    /// The entry matches only the name.
     Name(usize),
 }
 

@@ -1,4 +1,5 @@
-//! Encoding of a header section: static references and literals, without Huffman coding.
+//! Encoding of header sections: references to the static table, and literals without Huffman
+//! coding.
 
 use super::integer;
 use super::static_table::{Found, STATUS_INDEX, find};
@@ -10,7 +11,7 @@ pub(crate) struct SectionWriter(Vec<u8>);
 
 impl SectionWriter {
     pub(crate) fn new() -> Self {
-        // No dynamic references. [RFC 9204 §4.5.1]
+        // Prefix without dynamic references. [RFC 9204 §4.5.1]
         Self(vec![0, 0])
     }
 
