@@ -1,4 +1,4 @@
-//! A certificate with its key and its OCSP response, loaded from files.
+//! Certificates with their keys and OCSP responses, loaded from files.
 
 pub(crate) mod info;
 pub(crate) mod leaf;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A chain with its private key.
+/// A certificate chain with its private key.
 #[derive(Clone)]
 pub(crate) struct Certificate {
     source: CertificateSource,
@@ -29,7 +29,7 @@ pub(crate) struct Certificate {
     staple: Option<Staple>,
 }
 
-/// The contents of one certificate's files.
+/// Contents of a certificate's files.
 #[derive(Debug)]
 pub(crate) struct SourceContents {
     cert: Contents,
@@ -74,13 +74,13 @@ impl SourceContents {
 }
 
 impl Certificate {
-    /// Reads and checks all files of `source`.
+    /// Reads and validates all files of `source`.
     pub(crate) fn load(source: &CertificateSource) -> Result<Self, Vec<TlsError>> {
         let contents = SourceContents::read(source)?;
         Self::parse(source, &contents).map_err(|fault| vec![fault])
     }
 
-    /// Checks that the chain is X.509 and that the key and the OCSP response belong to its leaf.
+    /// Parses the files; checks that key and OCSP response belong to the chain's leaf.
     pub(crate) fn parse(
         source: &CertificateSource,
         contents: &SourceContents,
@@ -166,8 +166,8 @@ impl Certificate {
         }
     }
 
-    /// The reason why this certificate must not replace `current` at `now`: a valid certificate is
-    /// not replaced by one that clients refuse.
+    /// Reason why this certificate must not replace `current` at `now`: clients would refuse this
+    /// one, but accept the current one.
     pub(crate) fn worse_than(&self, current: &Self, now: SystemTime) -> Option<TlsError> {
         if current.out_of_date(now).is_some() {
             return None;
@@ -188,7 +188,7 @@ impl Certificate {
         (now < not_before).then_some(TlsError::NotYetValid { file, not_before })
     }
 
-    /// This certificate without its OCSP response, if that is stapled and has become stale.
+    /// The certificate without its stapled OCSP response, if that has become stale.
     pub(crate) fn without_stale_staple(&self, now: SystemTime) -> Option<Self> {
         self.key.ocsp.as_ref()?;
         self.staple.as_ref()?.stale_since(now)?;
@@ -234,7 +234,8 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// The chain's first certificate, or the position of one that is not X.509.
+/// Parses the first certificate of a chain. On failure returns the position of the certificate that
+/// is not X.509.
 fn leaf(chain: &[CertificateDer<'static>]) -> Result<Leaf, usize> {
     let mut first = None;
     for (position, der) in (1_usize..).zip(chain) {

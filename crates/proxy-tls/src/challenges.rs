@@ -1,4 +1,4 @@
-//! Certificates for TLS-ALPN-01, shown to authorities that validate a host. [RFC 8737]
+//! Certificates for TLS-ALPN-01, presented to authorities that validate a host. [RFC 8737]
 
 use crate::error::TlsError;
 use crate::provider;
@@ -11,17 +11,18 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The protocol of TLS-ALPN-01. [RFC 8737 §6.2]
+/// ALPN protocol of TLS-ALPN-01. [RFC 8737 §6.2]
 pub const CHALLENGE_PROTOCOL: &[u8] = b"acme-tls/1";
 
-/// The certificates of pending validations, by host. Clones share them; equal are clones of one value.
+/// Certificates of pending validations, by host. Clones share them, and compare equal only to each
+/// other.
 #[derive(Clone, Default)]
 pub struct ChallengeCertificates(Arc<ArcSwap<ByHost>>);
 
 type ByHost = HashMap<Box<str>, Arc<CertifiedKey>>;
 
 impl ChallengeCertificates {
-    /// Shows `certificate` to authorities that validate `host`, which is in lower case.
+    /// Presents `certificate` to authorities that validate `host`, which must be in lower case.
     ///
     /// # Errors
     /// The key is unusable.
@@ -35,7 +36,7 @@ impl ChallengeCertificates {
         let key = key.map_err(|_| TlsError::BadKey {
             file: PathBuf::new(),
         })?;
-        // Not checked as a server's certificate is: its critical extension would be refused.
+        // Skips the checks of server certificates, which would refuse the critical ACME extension.
         let certified = Arc::new(CertifiedKey::new(vec![certificate], key));
         self.change(|by_host| {
             by_host.insert(host.into(), Arc::clone(&certified));
@@ -43,7 +44,7 @@ impl ChallengeCertificates {
         Ok(())
     }
 
-    /// Ends the validation of `host`.
+    /// Stops presenting the certificate for `host`.
     pub fn withdraw(&self, host: &str) {
         self.change(|by_host| {
             by_host.remove(host);
@@ -58,13 +59,14 @@ impl ChallengeCertificates {
         });
     }
 
-    /// The certificate for a handshake of an authority; `None` without a validation of its host.
+    /// Certificate for an authority's handshake; `None` if its host is not being validated.
     pub(crate) fn certificate(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         self.0.load().get(hello.server_name()?).cloned()
     }
 }
 
-/// Returns true if the client is an authority that validates a host: it offers the protocol alone.
+/// Returns true if the client is a validating authority, which offers only the protocol
+/// `acme-tls/1`.
 pub(crate) fn is_validation(hello: &ClientHello<'_>) -> bool {
     let Some(mut offered) = hello.alpn() else {
         return false;

@@ -5,67 +5,67 @@ use crate::client::pinned::PinMismatch;
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, OtherError};
 use std::io;
 
-/// The class of a handshake error. The error's own `Display` has the details for the log.
+/// Class of a handshake error. The `Display` of the original error has the details for the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsFailure {
     /// The peer's certificate was rejected.
     #[error("certificate {0}")]
     Verify(VerifyFailure),
     /// The peer ended the handshake with an alert, for example because it requires a client
-    /// certificate or rejects ours.
+    /// certificate or rejects this side's.
     #[error("peer sent alert {0:?}")]
     Alert(AlertDescription),
-    /// The two sides have no version, cipher suite, group or protocol in common.
+    /// The two sides support no common version, cipher suite, group or protocol.
     #[error("nothing in common with the peer")]
     Incompatible,
-    /// The peer sent something other than TLS, such as a plaintext server on that port.
+    /// The peer sent something other than TLS, for example plaintext.
     #[error("peer does not speak TLS")]
     NotTls,
     /// The peer violated the protocol.
     #[error("peer broke the protocol")]
     Protocol,
-    /// An error of this side.
+    /// An error on this side.
     #[error("failed on this side")]
     Local,
 }
 
-/// The reason why a certificate was rejected.
+/// Reason why a certificate was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum VerifyFailure {
-    /// It is valid for other names only.
+    /// The certificate is for other names.
     #[error("is not valid for the name")]
     WrongName,
-    /// It has no chain to a trusted root.
+    /// The chain does not lead to a trusted root.
     #[error("has an unknown issuer")]
     UnknownIssuer,
-    /// It has expired.
+    /// The certificate has expired.
     #[error("is expired")]
     Expired,
-    /// It is not valid yet.
+    /// The certificate is not valid yet.
     #[error("is not valid yet")]
     NotYetValid,
-    /// Its issuer revoked it.
+    /// The certificate was revoked.
     #[error("is revoked")]
     Revoked,
-    /// It is valid for another use, such as a server's certificate sent by a client.
+    /// The certificate is for another use, for example a server's certificate sent by a client.
     #[error("is not meant for this use")]
     WrongPurpose,
-    /// A signature is invalid.
+    /// A signature does not verify.
     #[error("has a bad signature")]
     BadSignature,
-    /// Its key is none of the pinned ones.
+    /// The key is not among the pinned ones.
     #[error("has another key than the pinned ones")]
     KeyNotPinned,
-    /// It is not X.509.
+    /// The certificate is not X.509.
     #[error("is malformed")]
     Malformed,
-    /// Anything else.
+    /// Any other reason.
     #[error("is not acceptable")]
     Other,
 }
 
-/// The class of a handshake error. Only [`TlsFailure::Verify`] is about trust; every other class is
-/// a failed handshake.
+/// Classifies a handshake error. Only [`TlsFailure::Verify`] is about trust; all other classes are
+/// failed handshakes.
 pub fn classify(error: &Error) -> TlsFailure {
     #[expect(
         clippy::wildcard_enum_match_arm,
@@ -91,13 +91,13 @@ pub fn classify(error: &Error) -> TlsFailure {
     }
 }
 
-/// The class of an I/O error during a handshake; `None` if TLS did not cause it.
+/// Classifies an I/O error during a handshake; `None` if TLS did not cause it.
 pub fn classify_io(error: &io::Error) -> Option<TlsFailure> {
     error.get_ref()?.downcast_ref::<Error>().map(classify)
 }
 
-/// The text of an I/O error during a handshake, for the log: its own, or ours where rustls would
-/// print the names of its types.
+/// Text of an I/O error during a handshake, for the log. Replaces rustls texts that would contain
+/// type names.
 pub fn io_error_text(error: &io::Error) -> String {
     let failed = error
         .get_ref()

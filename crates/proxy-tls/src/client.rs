@@ -1,4 +1,4 @@
-//! TLS of one upstream: from settings to a shared rustls configuration.
+//! TLS of an upstream: from settings to a shared rustls configuration.
 
 pub(crate) mod listed;
 pub(crate) mod own_listener;
@@ -24,22 +24,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Sessions kept per upstream: eight for each of 32 server names; the oldest name is evicted first.
+/// Maximum number of stored sessions per upstream: eight for each of 32 server names. The oldest
+/// name is evicted first.
 const MAX_SESSIONS: usize = 32 * 8;
 
-/// Roots and client certificate of one upstream, and the configuration that its connections share.
+/// Roots and client certificate of an upstream, with the rustls configuration that its connections
+/// share.
 ///
-/// Connections made from it are never in plaintext.
+/// Connections made with it are never in plaintext.
 #[derive(Debug)]
 pub struct ClientTls {
     settings: ClientTlsSettings,
-    /// Present if certificates are verified and the settings have no roots of their own.
+    /// The platform's roots; present if certificates are verified and the settings have no
+    /// `ca_file`.
     platform: Option<Arc<RootCertStore>>,
     active: ArcSwap<Active>,
 }
 
-/// State that is replaced together when a file changes, so that sessions made with old roots or an
-/// old certificate are dropped.
+/// State that is replaced as a whole when a file changes, which also drops sessions made with the
+/// old roots or certificate.
 #[derive(Debug)]
 struct Active {
     config: Arc<ClientConfig>,
@@ -47,24 +50,24 @@ struct Active {
     digest: Digest,
 }
 
-/// The contents of the upstream's files.
+/// Contents of the upstream's files.
 #[derive(Debug)]
 struct FileContents {
     ca: Option<Contents>,
     certificate: Option<SourceContents>,
 }
 
-/// A text that is neither a host name nor an IP address.
+/// Error of a text that is neither a host name nor an IP address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is neither a host name nor an IP address")]
 pub struct BadServerName {
-    /// The text as written.
+    /// The invalid text.
     pub name: String,
 }
 
 impl ClientTls {
-    /// Reads every file of the settings and builds the configuration; `platform` is read only if certificates are verified
-    /// and the settings have no `ca_file`.
+    /// Reads all files of the settings and builds the configuration. Uses `platform` only if
+    /// certificates are verified and the settings have no `ca_file`.
     ///
     /// # Errors
     /// Every [`TlsError`] found.
@@ -86,15 +89,15 @@ impl ClientTls {
         })
     }
 
-    /// The configuration for the next connection; call it for each one.
+    /// Configuration for the next connection; call it for each connection.
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.active.load().config)
     }
 
-    /// The name to send and to verify: the configured one, else the target's host.
+    /// Server name for SNI and verification: the configured one, or else the target's host.
     ///
     /// # Errors
-    /// [`BadServerName`] if the target's host is neither a name nor an address.
+    /// [`BadServerName`] if the target's host is neither a name nor an IP address.
     pub fn server_name(&self, target_host: &str) -> Result<ServerName<'static>, BadServerName> {
         server_name(self.settings.sni.as_ref(), target_host)
     }
@@ -113,18 +116,18 @@ impl ClientTls {
     pub fn warnings(&self, now: SystemTime) -> Vec<TlsWarning> {
         let active = self.active.load();
         let warnings = active.certificate.iter().flat_map(|one| one.warnings(now));
-        // A client certificate is identified by its subject and needs no host name.
+        // A client certificate is identified by its subject, so it needs no host name.
         warnings
             .filter(|warning| !matches!(warning, TlsWarning::Nameless { .. }))
             .collect()
     }
 
-    /// The settings it was loaded from; a reload with equal settings keeps this value.
+    /// The settings that it was loaded from; a reload with equal settings keeps this value.
     pub fn settings(&self) -> &ClientTlsSettings {
         &self.settings
     }
 
-    /// The files it was loaded from.
+    /// The files that it was loaded from.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let mut files: Vec<_> = self.settings.ca_file.iter().cloned().collect();
         if let Some(source) = identity(self.settings.client_certificate.as_ref()) {
@@ -133,7 +136,7 @@ impl ClientTls {
         files
     }
 
-    /// Reads the files again; true if they changed and are now used.
+    /// Reads the files again; returns true if changed contents are now in use.
     pub(crate) fn reload(&self, now: SystemTime) -> Result<bool, Vec<TlsError>> {
         let contents = FileContents::read(&self.settings)?;
         let current = self.active.load();
@@ -152,11 +155,11 @@ impl ClientTls {
     }
 }
 
-/// The name to send and to verify: `sni`, else the target's host, which may be an IP address, with
-/// or without brackets.
+/// Server name for SNI and verification: `sni`, or else the target's host, which may be an IP
+/// address with or without brackets.
 ///
 /// # Errors
-/// [`BadServerName`] if the target's host is neither a name nor an address.
+/// [`BadServerName`] if the target's host is neither a name nor an IP address.
 pub fn server_name(
     sni: Option<&ServerName<'static>>,
     target_host: &str,
@@ -195,7 +198,7 @@ impl FileContents {
     }
 }
 
-/// The client certificate without the settings that only servers use.
+/// The client certificate, without settings that only servers use.
 fn identity(configured: Option<&CertificateSource>) -> Option<CertificateSource> {
     configured.map(|source| CertificateSource {
         ocsp_file: None,

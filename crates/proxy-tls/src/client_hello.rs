@@ -1,33 +1,34 @@
-//! Reading of a `ClientHello` without taking part in the handshake.
+//! Parsing of a `ClientHello`, for relays that do not terminate TLS.
 
 use rustls::server::{Accepted, Acceptor};
 use std::fmt;
 
-/// Maximum number of bytes of a `ClientHello` with its records.
+/// Maximum size of a `ClientHello`, including its records.
 pub const MAX_CLIENT_HELLO_BYTES: usize = 16 * 1024;
 
-/// Reads a `ClientHello` piece by piece, in one record or in several. The caller keeps the bytes, to pass them on.
+/// Incremental parser for a `ClientHello` in one or several records. The caller keeps the bytes, to
+/// forward them.
 #[derive(Default)]
 pub struct ClientHelloReader {
     acceptor: Acceptor,
     taken: usize,
 }
 
-/// A whole `ClientHello`.
+/// Contents of a complete `ClientHello`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientHello {
-    /// The server name, in lower case; `None` if there is none. With an encrypted inner `ClientHello` it is the outer
-    /// one's.
+    /// Server name in lower case; `None` without SNI. With Encrypted Client Hello, it is the outer
+    /// name.
     pub server_name: Option<Box<str>>,
 }
 
-/// The reason why bytes are not a `ClientHello`.
+/// Reason why the bytes are not a `ClientHello`.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientHelloError {
-    /// It is longer than [`MAX_CLIENT_HELLO_BYTES`].
+    /// The `ClientHello` exceeds [`MAX_CLIENT_HELLO_BYTES`].
     #[error("the ClientHello is longer than {MAX_CLIENT_HELLO_BYTES} bytes")]
     TooLong,
-    /// It is malformed, or something else.
+    /// The bytes are malformed, or another protocol.
     #[error("no ClientHello: {0}")]
     Malformed(String),
 }
@@ -42,10 +43,10 @@ impl fmt::Debug for ClientHelloReader {
 }
 
 impl ClientHelloReader {
-    /// Reads the next bytes of the client. `None` until the `ClientHello` is whole.
+    /// Processes the client's next bytes; `None` until the `ClientHello` is complete.
     ///
     /// # Errors
-    /// [`ClientHelloError`]: no further bytes make it a `ClientHello`.
+    /// [`ClientHelloError`], after which no further bytes help.
     pub fn read(&mut self, mut bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
         loop {
             let malformed =

@@ -3,10 +3,10 @@
 use rustls::{ConnectionCommon, SideData};
 use std::io::Write;
 
-/// Sends `close_notify` to the peer of `session`, as far as `socket` accepts it without waiting.
-/// Has no effect if it was sent before.
+/// Sends `close_notify` to the peer of `session`, as far as `socket` accepts it without blocking.
+/// Does nothing if it was sent already.
 ///
-/// Without it the peer cannot distinguish the end of a connection from a truncation. [RFC 8446
+/// Without the alert, the peer cannot tell the end of the connection from a truncation. [RFC 8446
 /// §6.1, RFC 9112 §9.8]
 pub fn send_close_notify<S: SideData>(session: &mut ConnectionCommon<S>, socket: &mut impl Write) {
     if session.is_handshaking() {

@@ -5,30 +5,30 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::time::ASN1Time;
 
-/// The reason why a certificate, a key or a set of roots cannot be used.
+/// Reason why a certificate, a key or a set of roots cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
-    /// The file does not exist, or is a dangling link.
+    /// The file does not exist, or is a dangling symbolic link.
     #[error("{}: no such file", file.display())]
     Missing {
         /// Path of the file.
         file: PathBuf,
     },
-    /// The file exists and cannot be read.
+    /// The file exists, but cannot be read.
     #[error("{}: cannot be read: {kind}", file.display())]
     Unreadable {
         /// Path of the file.
         file: PathBuf,
-        /// The kind of the I/O error.
+        /// Kind of the I/O error.
         kind: io::ErrorKind,
     },
-    /// A directory, a device or a pipe.
+    /// The path is a directory, a device or a pipe.
     #[error("{}: not a regular file", file.display())]
     NotAFile {
         /// Path of the file.
         file: PathBuf,
     },
-    /// The file is larger than any certificate file should be.
+    /// The file is larger than any valid certificate file.
     #[error("{}: larger than {limit_bytes} bytes", file.display())]
     TooLarge {
         /// Path of the file.
@@ -36,43 +36,43 @@ pub enum TlsError {
         /// Maximum size, in bytes.
         limit_bytes: u64,
     },
-    /// No `-----BEGIN` line, as in a DER file or an empty one.
+    /// The file has no `-----BEGIN` line: it is DER or empty.
     #[error("{}: not PEM: no line begins with \"-----BEGIN\"", file.display())]
     NotPem {
         /// Path of the file.
         file: PathBuf,
     },
-    /// PEM that is truncated or not Base64, as in a file that is being written.
+    /// The PEM is truncated or not Base64, for example while the file is being written.
     #[error("{}: damaged PEM: {what}", file.display())]
     DamagedPem {
         /// Path of the file.
         file: PathBuf,
-        /// Damage of the PEM text.
+        /// What is wrong with the PEM.
         what: &'static str,
     },
-    /// PEM of another kind instead of a certificate.
+    /// The file contains PEM sections, but no certificate.
     #[error("{}: no CERTIFICATE in it, only {}", file.display(), found.join(", "))]
     NoCertificate {
         /// Path of the file.
         file: PathBuf,
-        /// The kinds found instead.
+        /// Labels of the sections.
         found: Vec<String>,
     },
-    /// PEM of another kind instead of a private key.
+    /// The file contains PEM sections, but no private key.
     #[error("{}: no private key in it, only {}", file.display(), found.join(", "))]
     NoKey {
         /// Path of the file.
         file: PathBuf,
-        /// The kinds found instead.
+        /// Labels of the sections.
         found: Vec<String>,
     },
-    /// The key is encrypted with a passphrase, which a server cannot enter.
+    /// The key is encrypted with a passphrase.
     #[error("{}: the private key is encrypted", file.display())]
     EncryptedKey {
         /// Path of the file.
         file: PathBuf,
     },
-    /// A key of a kind or size that TLS does not allow here.
+    /// The kind or size of the key is not supported.
     #[error(
         "{}: unusable private key; RSA of 2048 to 8192 bits, ECDSA P-256, P-384 or P-521, \
          or Ed25519 is needed",
@@ -87,10 +87,10 @@ pub enum TlsError {
     BadCertificate {
         /// Path of the file.
         file: PathBuf,
-        /// Its position in the file, from 1.
+        /// Position of the certificate in the file, from 1.
         position: usize,
     },
-    /// The key belongs to another certificate.
+    /// The key does not belong to the certificate.
     #[error(
         "{}: does not belong to the first certificate of {}",
         key_file.display(),
@@ -102,7 +102,7 @@ pub enum TlsError {
         /// Path of the key.
         key_file: PathBuf,
     },
-    /// An expired certificate cannot replace a valid one.
+    /// The certificate has expired, and cannot replace a valid one.
     #[error("{}: expired on {}", file.display(), date(*not_after))]
     Expired {
         /// Path of the file.
@@ -110,7 +110,7 @@ pub enum TlsError {
         /// End of its validity.
         not_after: SystemTime,
     },
-    /// A certificate that is not valid yet cannot replace a valid one.
+    /// The certificate is not valid yet, and cannot replace a valid one.
     #[error("{}: not valid before {}", file.display(), date(*not_before))]
     NotYetValid {
         /// Path of the file.
@@ -118,52 +118,52 @@ pub enum TlsError {
         /// Start of its validity.
         not_before: SystemTime,
     },
-    /// The file contains no OCSP response for stapling.
+    /// The file contains no usable OCSP response.
     #[error("{}: {reason}", file.display())]
     BadStaple {
         /// Path of the file.
         file: PathBuf,
-        /// Fault of the OCSP response.
+        /// What is wrong with the OCSP response.
         reason: StapleError,
     },
-    /// A listener has `tls` and no certificate.
+    /// A listener with `tls` has no certificate.
     #[error("no certificate is configured")]
     NoCertificateConfigured,
-    /// The platform has no trusted roots.
+    /// The platform has no trusted root certificates.
     #[error("the platform has no trusted roots; install them, or write ca-file")]
     NoPlatformRoots,
-    /// The rotation interval of ticket keys is outside 1 minute to 2 days.
+    /// The rotation interval of ticket keys is not between 1 minute and 2 days.
     #[error("ticket keys must be turned every 60 to 172800 seconds, not every {}", .0.as_secs())]
     TicketPace(Duration),
-    /// The operating system returned no random bytes.
+    /// The operating system's random generator failed.
     #[error("no random bytes from the system")]
     NoRandomness,
     /// rustls refused the configuration.
     #[error("refused by the TLS library: {reason}")]
     Refused {
-        /// The message of rustls.
+        /// Message of rustls.
         reason: String,
     },
 }
 
-/// The reason why a file cannot be stapled.
+/// Reason why an OCSP response cannot be stapled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StapleError {
-    /// Not an OCSP response in DER. [RFC 6960 §4.2.1]
+    /// The file is not an OCSP response in DER. [RFC 6960 §4.2.1]
     #[error("not an OCSP response in DER")]
     Malformed,
-    /// The responder answered with an error.
+    /// The response contains an error of the responder.
     #[error("the OCSP responder refused to answer")]
     Refused,
-    /// The response is about another certificate.
+    /// The response is for another certificate.
     #[error("the OCSP response is about another certificate")]
     OtherCertificate,
-    /// The status is revoked or unknown.
+    /// The status is "revoked" or "unknown".
     #[error("the OCSP response does not call the certificate good")]
     NotGood,
 }
 
-/// A problem that does not prevent the use of the certificate.
+/// A problem that does not prevent the certificate's use.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsWarning {
     /// The certificate has expired; clients refuse it.
@@ -202,19 +202,19 @@ pub enum TlsWarning {
     StapleStale {
         /// Path of the file.
         file: PathBuf,
-        /// Time at which a newer response was due.
+        /// Time when a newer response was due.
         next_update: SystemTime,
     },
 }
 
 impl TlsError {
-    /// Returns true if the certificate is valid except for its dates.
+    /// Returns true if only the certificate's dates are wrong.
     #[must_use]
     pub const fn is_out_of_date(&self) -> bool {
         matches!(self, Self::Expired { .. } | Self::NotYetValid { .. })
     }
 
-    /// The file that caused the error, if it is one file.
+    /// File that caused the error; `None` unless it is a single file.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Missing { file }

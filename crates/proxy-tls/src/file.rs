@@ -1,4 +1,4 @@
-//! Bounded reading of files, and detection of changes.
+//! Reading of files of limited size, and detection of changes.
 
 use crate::error::TlsError;
 use aws_lc_rs::digest::{Context, SHA256, SHA256_OUTPUT_LEN};
@@ -11,16 +11,16 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use zeroize::Zeroizing;
 
-/// A SHA-256 of all files of one certificate or one set of roots.
+/// SHA-256 of all files of a certificate or a set of roots.
 pub(crate) type Digest = [u8; SHA256_OUTPUT_LEN];
 
-/// Maximum size of a file, in bytes; bundles of all public roots are far smaller.
+/// Maximum size of a file; a bundle of all public roots is far smaller.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Two writes within this time may get the same timestamp from a file system.
+/// Time within which two writes may get the same timestamp from a file system.
 const TIMESTAMP_GRANULARITY: Duration = Duration::from_secs(2);
 
-/// The contents of a file, wiped on drop because it may be a key.
+/// Contents of a file, wiped on drop because they may be a key.
 pub(crate) struct Contents(Zeroizing<Vec<u8>>);
 
 impl Contents {
@@ -47,7 +47,7 @@ impl Contents {
         Ok(Self(bytes))
     }
 
-    /// A text that is held in memory.
+    /// Contents that are held in memory instead of a file.
     pub(crate) fn held(pem: &str) -> Self {
         Self(Zeroizing::new(pem.as_bytes().to_vec()))
     }
@@ -63,7 +63,7 @@ impl fmt::Debug for Contents {
     }
 }
 
-/// One digest over several files, each of which may be absent.
+/// Digest of several files, each of which may be absent.
 pub(crate) fn digest<'a>(files: impl IntoIterator<Item = Option<&'a Contents>>) -> Digest {
     let mut context = Context::new(&SHA256);
     for file in files {
@@ -75,7 +75,7 @@ pub(crate) fn digest<'a>(files: impl IntoIterator<Item = Option<&'a Contents>>) 
     sha256(context)
 }
 
-/// The digest of one certificate's DER, as shown to operators.
+/// SHA-256 of a certificate as DER, as shown to operators.
 pub(crate) fn fingerprint(der: &[u8]) -> Digest {
     let mut context = Context::new(&SHA256);
     context.update(der);
@@ -88,7 +88,7 @@ fn sha256(context: Context) -> Digest {
     digest
 }
 
-/// Metadata of a file that changes with its contents.
+/// Metadata of a file, which a write changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
     modified: SystemTime,
@@ -98,7 +98,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// The metadata of the file at `path`, through any links; `None` if there is none.
+    /// Reads the metadata of the file at `path`, following links; `None` if it does not exist.
     pub(crate) fn read(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
@@ -109,7 +109,7 @@ impl Stamp {
         })
     }
 
-    /// Returns true if any later write is certain to change the metadata.
+    /// Returns true if every later write is certain to change the metadata.
     pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         now.duration_since(self.modified)
             .is_ok_and(|age| TIMESTAMP_GRANULARITY < age)

@@ -1,9 +1,9 @@
 //! TLS of listeners and upstreams: from certificate files to rustls configurations.
 //!
-//! [`ServerTls`] is the TLS of a listener and [`ClientTls`] the TLS of an upstream: each is loaded
-//! from plain settings, returns a shared rustls configuration for the next connection, and is
-//! updated while it runs when a [`Watcher`] finds changed files. This crate opens no sockets,
-//! starts no threads, reads no clock and installs no process-wide provider.
+//! [`ServerTls`] is the TLS of a listener, [`ClientTls`] that of an upstream. Each is loaded from
+//! plain settings, returns a shared rustls configuration for the next connection, and is updated at
+//! run time when a [`Watcher`] finds changed files. The crate opens no sockets, starts no threads,
+//! reads no clock, and installs no process-wide provider.
 
 mod certificate;
 mod challenges;

@@ -1,14 +1,14 @@
-//! Cryptography of Mozilla's "intermediate" profile.
+//! Cryptography provider with Mozilla's "intermediate" profile.
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use std::sync::Arc;
 
-/// Cipher suites and groups of version 6.0 of the profile, in its order. The client's order has
-/// precedence, as the profile requires, so that a phone without AES instructions gets `ChaCha20`.
+/// Cipher suites and groups of the profile's version 6.0, in its order. As the profile requires,
+/// the client's order has precedence, so that a phone without AES instructions gets `ChaCha20`.
 ///
-/// Created for each configuration: no process-wide provider is read or installed.
+/// Created for each configuration; no process-wide provider is used or installed.
 pub(crate) fn intermediate() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: CIPHER_SUITES.to_vec(),

@@ -1,4 +1,4 @@
-//! TLS of one listener: from settings to a shared rustls configuration.
+//! TLS of a listener: from settings to a shared rustls configuration.
 
 pub(crate) mod client_auth;
 pub(crate) mod resolver;
@@ -22,13 +22,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Sessions kept for TLS 1.2 clients without ticket support; the oldest is evicted first.
+/// Maximum number of stored sessions, for TLS 1.2 clients without ticket support. The oldest is
+/// evicted first.
 const TLS12_SESSIONS: usize = 256;
 const TLS13_TICKETS: usize = 2;
-/// [RFC 9114 §3.1]
+/// ALPN protocol of HTTP/3. [RFC 9114 §3.1]
 const HTTP3_PROTOCOL: &[u8] = b"h3";
 
-/// The certificates of one listener, and the configuration that its connections share.
+/// Certificates of a listener, with the rustls configuration that its connections share.
 #[derive(Debug)]
 pub struct ServerTls {
     settings: ServerTlsSettings,
@@ -37,11 +38,11 @@ pub struct ServerTls {
     active: ArcSwap<Active>,
 }
 
-/// State that is replaced when the roots for clients change.
+/// State that is replaced when the roots for client certificates change.
 #[derive(Debug)]
 struct Active {
     config: Arc<ServerConfig>,
-    /// Configuration for QUIC.
+    /// Configuration for QUIC connections.
     http3: Arc<ServerConfig>,
     authority: Option<ClientAuthority>,
 }
@@ -59,9 +60,9 @@ impl Active {
 }
 
 impl ServerTls {
-    /// Reads every file of the settings and builds the configuration.
+    /// Reads all files of the settings and builds the configuration.
     ///
-    /// Expired certificates are only [warnings](Self::warnings): a listener with one bad
+    /// Expired certificates are only [warnings](Self::warnings), because a listener with one bad
     /// certificate is better than none.
     ///
     /// # Errors
@@ -116,22 +117,24 @@ impl ServerTls {
         })
     }
 
-    /// The configuration for the next connection; call it for each one.
+    /// Configuration for the next connection; call it for each connection.
     pub fn config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.active.load().config)
     }
 
-    /// The configuration for the next connection of HTTP/3; call it for each one. Without 0-RTT.
+    /// Configuration for the next HTTP/3 connection; call it for each connection. Does not permit
+    /// 0-RTT.
     pub fn http3_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.active.load().http3)
     }
 
-    /// Verifies the client's certificate; call it once, after the handshake.
+    /// Verifies the client certificate; call it once, after the handshake.
     pub fn verdict(&self, connection: &ServerConnection, now: SystemTime) -> ClientAuthVerdict {
         self.verdict_of_chain(connection.peer_certificates().unwrap_or_default(), now)
     }
 
-    /// Verifies the client's certificate, the first of `chain`, which is empty if the client sent none.
+    /// Verifies the client certificate, the first of `chain`. An empty chain means that the client
+    /// sent none.
     pub fn verdict_of_chain(
         &self,
         chain: &[CertificateDer<'_>],
@@ -143,23 +146,23 @@ impl ServerTls {
         }
     }
 
-    /// False if `host` (without a port, in any case) requires another certificate than the one
-    /// served for `sni`, the connection's
-    /// [`server_name`](rustls::server::ServerConnection::server_name). Such a request is on the
-    /// wrong connection and is to be answered 421. [RFC 9110 §7.4]
+    /// Returns false if requests for `host` (without a port, in any case) need another certificate
+    /// than the one served for `sni`, the connection's
+    /// [`server_name`](rustls::server::ServerConnection::server_name). Such a request arrived on
+    /// the wrong connection, and must be answered 421. [RFC 9110 §7.4]
     ///
-    /// True if both are the same name, if the served certificate covers the host, if the same
-    /// certificate would have been served for the host, and without SNI.
+    /// Returns true without SNI, if both names are equal, if the served certificate covers the
+    /// host, or if the same certificate would be served for the host.
     pub fn covers(&self, sni: Option<&str>, host: &str) -> bool {
         self.store.covers(sni, host)
     }
 
-    /// Every certificate served, in configuration order.
+    /// All served certificates, in configuration order.
     pub fn certificates(&self) -> Vec<CertificateInfo> {
         self.store.each(|certificate| certificate.into())
     }
 
-    /// The certificate that a client of this host is shown; `host` is in lower case.
+    /// Certificate that is served for `host`, which must be in lower case.
     pub fn certificate_for(&self, host: &str) -> Option<CertificateInfo> {
         let certificate = self.store.shown(host)?;
         Some((&*certificate).into())
@@ -171,12 +174,12 @@ impl ServerTls {
         each.into_iter().flatten().collect()
     }
 
-    /// The settings it was loaded from; a reload with equal settings keeps this value.
+    /// The settings that it was loaded from; a reload with equal settings keeps this value.
     pub fn settings(&self) -> &ServerTlsSettings {
         &self.settings
     }
 
-    /// A digest of the roots for client certificates; `None` if none are requested.
+    /// Digest of the roots for client certificates; `None` if none are requested.
     pub fn client_authority(&self) -> Option<Digest> {
         let active = self.active.load();
         active.authority.as_ref().map(ClientAuthority::digest)
@@ -191,7 +194,8 @@ impl ServerTls {
         Some(ca_file)
     }
 
-    /// Reads the roots for clients again; true if they changed and are now used.
+    /// Reads the roots for client certificates again; returns true if changed contents are now in
+    /// use.
     pub(crate) fn reload_authority(&self) -> Result<bool, TlsError> {
         let authority = ClientAuthority::load(&self.settings.client_auth)?;
         if authority.as_ref().map(ClientAuthority::digest) == self.client_authority() {
@@ -228,7 +232,7 @@ fn config(
         .map(|name| name.to_vec())
         .collect();
     if settings.challenges.is_some() {
-        // Chosen for a client that offers nothing else: an authority that validates a host.
+        // Negotiated with validating authorities, which offer no other protocol.
         config.alpn_protocols.push(CHALLENGE_PROTOCOL.to_vec());
     }
     config.ignore_client_order = false;
@@ -236,8 +240,9 @@ fn config(
     config.send_half_rtt_data = false;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.send_tls13_tickets = 0;
-    // A resumed session keeps the client certificate of the original one, or its absence, and could
-    // come from another listener. So resumption is disabled if certificates are requested.
+    // A resumed session keeps the original session's client certificate or lack of one, and may
+    // come from another listener. Therefore resumption is disabled if client certificates are
+    // requested.
     if authority.is_none() {
         config.ticketer = Arc::clone(tickets) as _;
         config.send_tls13_tickets = TLS13_TICKETS;

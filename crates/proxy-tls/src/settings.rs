@@ -1,4 +1,4 @@
-//! TLS settings as parsed values.
+//! TLS settings as validated values.
 
 use crate::challenges::ChallengeCertificates;
 use crate::error::TlsError;
@@ -11,67 +11,70 @@ use std::str::FromStr;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// The `tls` block of a listener.
+/// Settings of a listener's block `tls`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTlsSettings {
-    /// Certificates selected by server name; the first is the default. An empty list is
+    /// Certificates, selected by server name; the first is the default. An empty list is
     /// [`TlsError::NoCertificateConfigured`](crate::error::TlsError::NoCertificateConfigured).
     pub certificates: Vec<CertificateSource>,
     /// Lowest accepted version.
     pub min_version: TlsVersion,
     /// Highest accepted version; not below `min_version`.
     pub max_version: TlsVersion,
-    /// Request for client certificates.
+    /// Whether client certificates are requested.
     pub client_auth: ClientAuth,
-    /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
+    /// Offered protocols, in order of preference; empty for no ALPN.
     pub alpn: Vec<Alpn>,
-    /// Certificates for TLS-ALPN-01, shown to authorities that validate a host; requires protocols in `alpn`.
-    /// [RFC 8737]
+    /// Certificates for TLS-ALPN-01, presented to authorities that validate a host; requires
+    /// protocols in `alpn`. [RFC 8737]
     pub challenges: Option<ChallengeCertificates>,
 }
 
-/// The `tls` block of an upstream. There is no setting that admits any certificate.
+/// Settings of an upstream's block `tls`. None of them accepts every certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTlsSettings {
-    /// The name to send and to verify; `None` for the target's own host.
+    /// Server name for SNI and verification; `None` for the target's host.
     pub sni: Option<ServerName<'static>>,
-    /// File of trusted roots; `None` for the platform's.
+    /// File with trusted roots; `None` for the platform's.
     pub ca_file: Option<PathBuf>,
-    /// Certificate for targets that request one. Its `ocsp_file` is not sent.
+    /// Certificate for targets that request one; its `ocsp_file` is not used.
     pub client_certificate: Option<CertificateSource>,
     /// Lowest accepted version.
     pub min_version: TlsVersion,
-    /// Protocols offered, in order of preference. Empty: no ALPN is negotiated.
+    /// Offered protocols, in order of preference; empty for no ALPN.
     pub alpn: Vec<Alpn>,
-    /// True if chain, names and validity are verified; if not, one of `pins` must fit, and none fits an empty list.
+    /// Whether chain, names and validity are verified. Without that, the key must be among `pins`,
+    /// which fails if the list is empty.
     pub verify: bool,
-    /// SHA-256 of the public keys that the server's own certificate may have; empty for any. [RFC 7469 §2.4]
+    /// SHA-256 of the permitted public keys of the server's leaf certificate; empty permits any.
+    /// [RFC 7469 §2.4]
     pub pins: Vec<[u8; 32]>,
 }
 
-/// The files of one certificate.
+/// Files of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateSource {
-    /// PEM: the leaf, then its intermediates.
+    /// PEM file with the leaf, followed by its intermediates.
     pub cert_file: PathBuf,
-    /// PEM, unencrypted PKCS#8, PKCS#1 or SEC1; may be the same file as `cert_file`.
+    /// PEM file with an unencrypted key in PKCS#8, PKCS#1 or SEC1; may be the same file as
+    /// `cert_file`.
     pub key_file: PathBuf,
-    /// Contents used instead of `cert_file` and `key_file`, which then need not exist: a
-    /// certificate held in memory only.
+    /// Contents held in memory, used instead of `cert_file` and `key_file`, which then need not
+    /// exist.
     pub held: Option<HeldCertificate>,
-    /// True if the files may be missing: the certificate is obtained later, and handshakes for its `server_names` are
-    /// refused until then.
+    /// Whether the files may be missing because the certificate is obtained later. Until then,
+    /// handshakes for its `server_names` are refused.
     pub is_obtained: bool,
-    /// A DER OCSP response for the leaf, stapled while it is fresh.
+    /// File with a DER OCSP response for the leaf, which is stapled while it is fresh.
     pub ocsp_file: Option<PathBuf>,
-    /// The names that a listener serves it for, in lower case, `*.` for one label; empty for the
-    /// names in the certificate. Not used by upstreams.
+    /// Names in lower case that a listener serves the certificate for, with `*.` for one label;
+    /// empty for the names in the certificate. Upstreams ignore it.
     pub server_names: Vec<String>,
 }
 
 impl ClientTlsSettings {
-    /// Settings for HTTP/1.1 over TLS 1.2 or newer to a server of any name, verified by the roots in
-    /// `ca_file`, or by those of the platform.
+    /// Settings for HTTP/1.1 over TLS 1.2 or newer to servers of any name, verified by the roots in
+    /// `ca_file` or else the platform's.
     pub fn http1(ca_file: Option<PathBuf>) -> Self {
         Self {
             sni: None,
@@ -86,19 +89,19 @@ impl ClientTlsSettings {
 }
 
 impl CertificateSource {
-    /// Returns true if these faults only state that a certificate is yet to be obtained.
+    /// Returns true if the faults only mean that the certificate is not obtained yet.
     pub(crate) fn is_awaited(&self, faults: &[TlsError]) -> bool {
         let is_missing = |fault: &TlsError| matches!(fault, TlsError::Missing { .. });
         self.is_obtained && faults.iter().all(is_missing)
     }
 }
 
-/// A certificate in PEM; its private key is on no disk.
+/// A certificate in PEM, held in memory only.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldCertificate {
-    /// The leaf, then its intermediates.
+    /// The leaf, followed by its intermediates.
     pub chain_pem: Arc<str>,
-    /// The private key of the leaf, unencrypted.
+    /// Unencrypted private key of the leaf.
     pub key_pem: Arc<Zeroizing<String>>,
 }
 
@@ -111,26 +114,26 @@ impl fmt::Debug for HeldCertificate {
 /// Client certificates of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// No client certificate is requested.
+    /// Not requested.
     None,
-    /// Requested; a client without one is accepted, one with a rejected one is not.
+    /// Requested; a missing certificate is accepted, a rejected one is not.
     Optional {
-        /// File of roots for client certificates.
+        /// File with the roots for client certificates.
         ca_file: PathBuf,
     },
-    /// Requested; only clients with a valid one are accepted.
+    /// Requested and required; only valid certificates are accepted.
     Required {
-        /// File of roots for client certificates.
+        /// File with the roots for client certificates.
         ca_file: PathBuf,
     },
 }
 
-/// An application protocol for ALPN.
+/// An ALPN protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alpn {
     /// `h2`. [RFC 9113 §3.2]
     H2,
-    /// `http/1.1`, and on listeners `http/1.0` too.
+    /// `http/1.1`; listeners accept `http/1.0` as well.
     Http1,
 }
 
@@ -143,25 +146,25 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// A text that is not a supported version.
+/// Reason why a text is not a supported TLS version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsVersionError {
-    /// A version that is prohibited. [RFC 8996]
+    /// The version is prohibited. [RFC 8996]
     #[error("TLS {version} is forbidden by RFC 8996; one of 1.2, 1.3")]
     Forbidden {
-        /// The version as written.
+        /// The given version.
         version: String,
     },
     /// The text is not a version.
     #[error("unknown TLS version {version:?}; one of 1.2, 1.3")]
     Unknown {
-        /// The text as written.
+        /// The given text.
         version: String,
     },
 }
 
 impl ClientAuth {
-    /// The roots, and whether a certificate is required; `None` if none is requested.
+    /// File with the roots, and whether a certificate is required; `None` if none is requested.
     pub(crate) fn demand(&self) -> Option<(&PathBuf, bool)> {
         match self {
             Self::None => None,
@@ -172,8 +175,8 @@ impl ClientAuth {
 }
 
 impl Alpn {
-    /// The identifiers that a listener accepts: some clients announce HTTP/1.0, and without it TLS
-    /// would refuse them.
+    /// Identifiers that a listener accepts. Some clients announce HTTP/1.0, and would otherwise
+    /// fail in the handshake.
     pub(crate) fn accepted(self) -> &'static [&'static [u8]] {
         match self {
             Self::H2 => &[b"h2"],
@@ -181,7 +184,7 @@ impl Alpn {
         }
     }
 
-    /// The identifier offered to a target.
+    /// Identifier that is offered to targets.
     pub(crate) fn offered(self) -> &'static [u8] {
         match self {
             Self::H2 => b"h2",
@@ -196,7 +199,7 @@ impl TlsVersion {
         self.up_to(Self::V1_3)
     }
 
-    /// The versions from this one to `newest`; empty if that is older.
+    /// Versions from this one to `newest`; empty if `newest` is older.
     pub(crate) fn up_to(self, newest: Self) -> &'static [&'static SupportedProtocolVersion] {
         static BOTH: [&SupportedProtocolVersion; 2] = [&TLS13, &TLS12];
         static ONLY_1_2: [&SupportedProtocolVersion; 1] = [&TLS12];

@@ -1,4 +1,4 @@
-//! Detection of changed files, and their replacement while connections run.
+//! Detection of changed files, and their replacement at run time.
 
 use crate::certificate::{Certificate, SourceContents};
 use crate::client::ClientTls;
@@ -12,36 +12,36 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Detects changed certificates, keys, OCSP responses and roots, and replaces them.
+/// Detects changed certificates, keys, OCSP responses and roots, and puts them into use.
 ///
-/// It compares times, sizes and inodes (through links, so that an exchanged directory link is
-/// detected), reads only files that may have changed, and compares contents. It has no thread: its
-/// owner calls [`poll`](Self::poll) every second.
+/// Compares times, sizes and inodes, following links so that an exchanged directory link is
+/// detected, then the contents of files that may have changed. Has no thread: its owner calls
+/// [`poll`](Self::poll) every second.
 #[derive(Debug, Default)]
 pub struct Watcher {
     entries: Vec<Entry>,
 }
 
-/// The result of a poll.
+/// A change found by a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// New contents are used for every handshake from now on.
+    /// New contents are used for all further handshakes.
     Swapped {
         /// Path of the certificate or of the roots.
         file: PathBuf,
     },
-    /// New contents are unusable; the old ones stay in use. Reported once, and only after two
-    /// polls, because a file may be half written or its key not there yet.
+    /// New contents are unusable, and the old ones stay in use. Reported once, after two polls,
+    /// because a file may be half written or its key may follow later.
     Kept {
-        /// The errors; at least one.
+        /// Errors; at least one.
         faults: Vec<TlsError>,
     },
-    /// After an error, the contents on disk are again those in use.
+    /// After an error, the files contain again what is in use.
     Recovered {
         /// Path of the certificate or of the roots.
         file: PathBuf,
     },
-    /// The OCSP response became stale and is no longer stapled.
+    /// An OCSP response became stale, and is no longer stapled.
     StapleDropped {
         /// Path of the certificate.
         file: PathBuf,
@@ -49,12 +49,12 @@ pub enum Change {
 }
 
 impl Watcher {
-    /// Watches no files yet.
+    /// Creates a watcher without files.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Watches every file of a listener.
+    /// Watches the files of a listener.
     pub fn watch_server(&mut self, server: &Arc<ServerTls>) {
         let sources = server.store().sources();
         for (position, source) in sources.into_iter().enumerate() {
@@ -87,7 +87,7 @@ impl Watcher {
         }
     }
 
-    /// Watches every file of an upstream.
+    /// Watches the files of an upstream.
     pub fn watch_client(&mut self, client: &Arc<ClientTls>) {
         let files = client.files();
         if !files.is_empty() {
@@ -96,7 +96,7 @@ impl Watcher {
         }
     }
 
-    /// The errors of unusable contents on disk, as of the last poll.
+    /// Errors of unusable files, as of the last poll.
     pub fn faults(&self) -> impl Iterator<Item = &TlsError> {
         self.entries.iter().flat_map(|entry| match &entry.state {
             FileState::Usable => &[][..],
@@ -104,7 +104,7 @@ impl Watcher {
         })
     }
 
-    /// Checks every file and replaces changed contents.
+    /// Checks all files, and puts changed contents into use.
     pub fn poll(&mut self, now: SystemTime) -> Vec<Change> {
         self.entries
             .iter_mut()
@@ -118,8 +118,8 @@ impl Watcher {
 struct Entry {
     files: Vec<PathBuf>,
     subject: Subject,
-    /// Metadata of the files when their contents were last known to be in use, once it is certain
-    /// that any later write changes it.
+    /// Metadata of the files when their contents were last known to be in use; set once every later
+    /// write is certain to change it.
     settled: Option<Vec<Stamp>>,
     state: FileState,
 }
@@ -142,8 +142,7 @@ impl Entry {
     }
 
     fn poll(&mut self, now: SystemTime) -> Option<Change> {
-        // Taken before the contents are read, so that a write in between is detected by the next
-        // poll.
+        // Read before the contents, so that the next poll detects a write in between.
         let stamps: Option<Vec<Stamp>> = self.files.iter().map(|file| Stamp::read(file)).collect();
         if stamps.is_some() && stamps == self.settled {
             return self.drop_stale(now);
@@ -194,7 +193,7 @@ impl FileState {
     }
 }
 
-/// The use of the files.
+/// What the files are used for.
 #[derive(Debug)]
 enum Subject {
     Certificate {
@@ -207,7 +206,7 @@ enum Subject {
 }
 
 impl Subject {
-    /// Reads the files; true if their contents changed and are now used.
+    /// Reads the files; returns true if changed contents are now in use.
     fn refresh(&self, now: SystemTime) -> Result<bool, Vec<TlsError>> {
         match self {
             Self::Authority(server) => server.reload_authority().map_err(|fault| vec![fault]),

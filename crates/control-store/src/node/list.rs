@@ -102,7 +102,8 @@ fn labelled(list: ListQuery, condition: &LabelCondition) -> ListQuery {
 impl Transaction {
     /// The nodes of a project. A node is online if its last heartbeat is later than `online_since`.
     ///
-    /// Reads the table with the fewest candidates: of labels, of heartbeats for rare states, or of nodes.
+    /// Reads the table with the fewest candidates: of labels, of heartbeats for rare states, or of
+    /// nodes.
     pub async fn nodes(
         &mut self,
         project: ProjectId,

@@ -1,4 +1,4 @@
-//! Data of a certificate for metrics and the admin interface.
+//! Properties of a certificate, for metrics and the admin interface.
 
 use crate::certificate::Certificate;
 use crate::certificate::leaf::{Leaf, expiry, is_self_signed, issuing_organization, linked};
@@ -8,38 +8,38 @@ use rustls_pki_types::pem::PemObject;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-/// Data of one certificate for metrics and the admin interface.
+/// Properties of a certificate, for metrics and the admin interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateInfo {
-    /// Its hosts, in lower case, names before addresses.
+    /// Hosts in lower case, names before addresses.
     pub names: Vec<String>,
-    /// Start of its validity.
+    /// Start of the validity.
     pub not_before: SystemTime,
-    /// End of its validity.
+    /// End of the validity.
     pub not_after: SystemTime,
-    /// Path of the file.
+    /// Path of the certificate file.
     pub file: PathBuf,
-    /// SHA-256 of its DER.
+    /// SHA-256 of the certificate as DER.
     pub fingerprint: [u8; 32],
 }
 
-/// Data of a chain: hosts and validity of its leaf, and the authority that it leads to.
+/// Properties of a chain: hosts, validity, and its authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainInfo {
     names: Vec<String>,
     not_before: SystemTime,
     not_after: SystemTime,
-    /// Earliest expiry of the leaf and of its issuers in the chain, since 1970.
+    /// Earliest expiry of the leaf and its issuers, since 1970.
     expires: Duration,
-    /// True if the leaf is followed by its issuer.
+    /// Whether the chain includes the leaf's issuer.
     has_issuer: bool,
     is_self_signed: bool,
-    /// Organization of the leaf's issuer.
+    /// Organization that issued the leaf.
     organization: Option<String>,
 }
 
 impl ChainInfo {
-    /// Reads a chain in PEM; `None` without an X.509 certificate.
+    /// Parses a chain in PEM; `None` if it contains no X.509 certificate.
     #[must_use]
     pub fn parse(chain_pem: &[u8]) -> Option<Self> {
         let chain: Vec<CertificateDer<'_>> = CertificateDer::pem_slice_iter(pem::text(chain_pem))
@@ -59,8 +59,9 @@ impl ChainInfo {
         })
     }
 
-    /// Returns true if it is a renewal of `old`: for all of its hosts, valid for as long or longer,
-    /// without a gap, by the same authority, and with an issuer in the chain if the old one has one.
+    /// Returns true if the chain is a renewal of `old`: for all of its hosts, by the same
+    /// authority, valid without a gap and for at least as long, and with an issuer if the old chain
+    /// has one.
     #[must_use]
     pub fn renews(&self, old: &Self) -> bool {
         let has_names = old.names.iter().all(|name| self.names.contains(name));
@@ -72,8 +73,8 @@ impl ChainInfo {
             && self.has_authority_of(old)
     }
 
-    /// Returns true if clients that trust the authority of `old` trust this chain, by the names of their issuers.
-    /// Authorities issue by certificates in turn, of one organization.
+    /// Returns true if clients that trust the authority of `old` also trust this chain, judged by
+    /// issuer names. An authority may alternate between several issuers of the same organization.
     fn has_authority_of(&self, old: &Self) -> bool {
         if old.is_self_signed || self.is_self_signed {
             return old.is_self_signed;
@@ -85,7 +86,7 @@ impl ChainInfo {
     }
 }
 
-/// The hosts of a leaf, names before addresses.
+/// Hosts of a leaf, names before addresses.
 fn names(leaf: &Leaf) -> Vec<String> {
     let dns = leaf.names.dns.iter().map(ToString::to_string);
     let ips = leaf.names.ips.iter().map(ToString::to_string);
@@ -106,7 +107,7 @@ impl From<&Certificate> for CertificateInfo {
 }
 
 impl CertificateInfo {
-    /// Seconds until it expires at `now`; negative after that.
+    /// Seconds from `now` until the expiry; negative afterwards.
     pub fn seconds_left(&self, now: SystemTime) -> i64 {
         let seconds = |span: Duration| i64::try_from(span.as_secs()).unwrap_or(i64::MAX);
         self.not_after

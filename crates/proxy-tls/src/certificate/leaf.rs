@@ -1,4 +1,4 @@
-//! The parsed fields of a leaf certificate: hosts, validity, subject.
+//! Parsed fields of a leaf certificate: hosts, validity, subject.
 
 mod distinguished_name;
 
@@ -11,7 +11,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::FromDer;
 use x509_parser::time::ASN1Time;
 
-/// The parsed fields of a leaf. The common name is not used. [RFC 9525 §2]
+/// Parsed fields of a leaf certificate. The common name is ignored. [RFC 9525 §2]
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
     pub(crate) names: Names,
@@ -21,10 +21,10 @@ pub(crate) struct Leaf {
     pub(crate) fingerprint: Digest,
 }
 
-/// The hosts of a certificate.
+/// Hosts of a certificate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
-    /// In lower case; a wildcard includes its `*.`.
+    /// DNS names in lower case; a wildcard includes its `*.`.
     pub(crate) dns: Vec<Box<str>>,
     pub(crate) ips: Vec<IpAddr>,
 }
@@ -64,8 +64,8 @@ impl Names {
         self.dns.is_empty() && self.ips.is_empty()
     }
 
-    /// Returns true if a name covers `host`, which is in lower case. A wildcard matches exactly one
-    /// label. [RFC 9525 §6.3]
+    /// Returns true if a name covers `host`, which must be in lower case. A wildcard matches
+    /// exactly one label. [RFC 9525 §6.3]
     pub(crate) fn cover(&self, host: &str) -> bool {
         let parent = host.split_once('.').map(|(_, parent)| parent);
         self.dns.iter().any(|name| match name.strip_prefix("*.") {
@@ -75,32 +75,33 @@ impl Names {
     }
 }
 
-/// The subject of a certificate, such as `CN=robot,O=Example`; `None` if it is too long.
+/// Subject of a certificate, such as `CN=robot,O=Example`; `None` if it is too long.
 pub(crate) fn subject(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     distinguished_name::text(certificate.subject())
 }
 
-/// SHA-256 of the public key of a certificate, as a `SubjectPublicKeyInfo`; `None` if it is not X.509. [RFC 7469 §2.4]
+/// SHA-256 of a certificate's `SubjectPublicKeyInfo`; `None` if the certificate is not X.509. [RFC
+/// 7469 §2.4]
 pub(crate) fn key_digest(der: &[u8]) -> Option<Digest> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     Some(fingerprint(certificate.public_key().raw))
 }
 
-/// Returns true if issuer and subject of a certificate are the same.
+/// Returns true if issuer and subject are equal.
 pub(crate) fn is_self_signed(der: &[u8]) -> bool {
     X509Certificate::from_der(der)
         .is_ok_and(|(_, certificate)| certificate.subject() == certificate.issuer())
 }
 
-/// The organization that issued a certificate.
+/// Organization of the certificate's issuer.
 pub(crate) fn issuing_organization(der: &[u8]) -> Option<String> {
     let (_, certificate) = X509Certificate::from_der(der).ok()?;
     let organization = certificate.issuer().iter_organization().next()?;
     organization.as_str().ok().map(str::to_owned)
 }
 
-/// The certificates from the leaf on of which each is issued by the next one, by their names.
+/// The start of the chain in which each certificate's issuer is the next one's subject.
 pub(crate) fn linked<'c>(chain: &'c [CertificateDer<'c>]) -> &'c [CertificateDer<'c>] {
     let parsed = chain.iter().map_while(|der| {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
@@ -114,7 +115,7 @@ pub(crate) fn linked<'c>(chain: &'c [CertificateDer<'c>]) -> &'c [CertificateDer
     chain.get(..count).unwrap_or_default()
 }
 
-/// Returns true if a certificate is a certificate authority.
+/// Returns true if a certificate is a certificate authority's.
 pub(crate) fn is_authority(der: &[u8]) -> bool {
     X509Certificate::from_der(der).is_ok_and(|(_, certificate)| certificate.is_ca())
 }

@@ -6,17 +6,17 @@ use std::time::SystemTime;
 use x509_parser::asn1_rs::{Any, Class, FromDer, Tag};
 use x509_parser::time::ASN1Time;
 
-/// A response with the status good for one certificate.
+/// An OCSP response with the status "good" for a certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Staple {
     pub(crate) der: Vec<u8>,
-    /// Time at which a newer response is due; `None` if the responder states none.
+    /// Time when a newer response is due; `None` if the responder does not say.
     pub(crate) next_update: Option<SystemTime>,
 }
 
 impl Staple {
-    /// Parses an OCSP response and finds the status of the certificate with this serial number.
-    /// Clients verify its signature. [RFC 6960 §4.2.1]
+    /// Parses an OCSP response and finds the status for this serial number. The signature is not
+    /// verified, because clients do that. [RFC 6960 §4.2.1]
     pub(crate) fn parse(der: &[u8], serial: &[u8]) -> Result<Self, StapleError> {
         let mut answers = answers(der)?;
         while !answers.is_empty() {
@@ -33,7 +33,7 @@ impl Staple {
         Err(StapleError::OtherCertificate)
     }
 
-    /// The time since which it is stale; `None` while it is fresh.
+    /// Time since which the response is stale; `None` while it is fresh.
     pub(crate) fn stale_since(&self, now: SystemTime) -> Option<SystemTime> {
         self.next_update.filter(|due| *due <= now)
     }
@@ -73,7 +73,7 @@ fn certificate_id(mut single: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((serial, single))
 }
 
-/// `nextUpdate`, if the status is good.
+/// Reads `nextUpdate` if the status is good.
 fn if_good(mut rest: &[u8]) -> Result<Option<SystemTime>, StapleError> {
     take_tagged(&mut rest, 0).ok_or(StapleError::NotGood)?;
     take(&mut rest, Tag::GeneralizedTime).ok_or(StapleError::Malformed)?;
@@ -92,7 +92,7 @@ fn take_tagged<'a>(input: &mut &'a [u8], tag: u32) -> Option<&'a [u8]> {
     take_class(input, Class::ContextSpecific, Tag(tag))
 }
 
-/// Consumes the next element if it has this class and tag.
+/// Consumes the next element, if it has this class and tag.
 fn take_class<'a>(input: &mut &'a [u8], class: Class, tag: Tag) -> Option<&'a [u8]> {
     let (rest, element) = Any::from_der(input).ok()?;
     if element.class() != class || element.tag() != tag {

@@ -1,4 +1,4 @@
-//! Servers with a certificate that is itself listed in `ca-file`.
+//! Verification of server certificates that are listed in `ca-file` themselves.
 
 use crate::certificate::leaf::{self, Leaf};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -9,9 +9,9 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Verifies a server's certificate like `webpki`, and also accepts a certificate that is listed
-/// byte for byte, if its names and validity match. `webpki` alone refuses a server certificate that
-/// is a self-signed certificate authority (`openssl req -x509` creates only such ones); OpenSSL
+/// Verifies a server certificate like `webpki`, but also accepts one that `ca-file` lists byte for
+/// byte, if its names and validity match. `webpki` alone refuses a server certificate that is a
+/// self-signed certificate authority, the only kind that `openssl req -x509` creates; OpenSSL
 /// accepts it if it is listed.
 #[derive(Debug)]
 pub(crate) struct ListedVerifier {
@@ -19,7 +19,7 @@ pub(crate) struct ListedVerifier {
     pub(crate) listed: Vec<CertificateDer<'static>>,
 }
 
-/// A self-signed certificate that is not listed.
+/// Error of a self-signed certificate that is not listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Untrusted {
     #[error("it is self-signed, and `ca-file` does not name it")]
@@ -29,7 +29,7 @@ pub(crate) enum Untrusted {
 }
 
 impl ListedVerifier {
-    /// Verifies a certificate without a chain to a root, or without the server usage.
+    /// Verifies a certificate that has no chain to a root, or lacks the server usage.
     fn judge(
         &self,
         certificate: &CertificateDer<'_>,
@@ -52,7 +52,7 @@ impl ListedVerifier {
     }
 }
 
-/// `error`, with a text where rustls has none.
+/// Replaces `error` by a readable one if rustls has no text for it.
 fn readable(certificate: &CertificateDer<'_>, error: Error) -> Error {
     let untrusted = if leaf::is_self_signed(certificate) {
         Untrusted::SelfSigned

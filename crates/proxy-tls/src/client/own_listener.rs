@@ -1,4 +1,4 @@
-//! TLS towards a listener of this machine, for tests that are sent to it.
+//! TLS configuration for test requests to a listener of this machine.
 
 use crate::certificate::leaf::Leaf;
 use crate::error::TlsError;
@@ -15,16 +15,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECONDS_PER_DAY: i64 = 24 * 3_600;
 
-/// Verifies names and validity of a leaf. The chain to a root is not verified: the clients' roots
-/// are unknown here.
+/// Verifies names and validity of a leaf, but not its chain, because the roots of the clients are
+/// unknown.
 #[derive(Debug)]
 struct LeafVerifier(Arc<CryptoProvider>);
 
-/// A configuration for connections to a listener of this machine. Names and validity of the certificate are verified,
-/// its chain is not.
+/// Configuration for connections to a listener of this machine. Verifies names and validity of the
+/// certificate, but not its chain.
 ///
 /// # Errors
-/// [`TlsError`] if the cryptography refuses the versions.
+/// [`TlsError`] if the cryptography provider refuses the TLS versions.
 pub fn own_listener_config(alpn: Alpn) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = provider::intermediate();
     let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -38,7 +38,8 @@ pub fn own_listener_config(alpn: Alpn) -> Result<Arc<ClientConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-/// Whole days from `now` until a certificate expires, negative after that; `None` if it is not X.509.
+/// Whole days from `now` until the certificate expires, negative afterwards; `None` if it is not
+/// X.509.
 #[must_use]
 pub fn days_left(leaf: &CertificateDer<'_>, now: SystemTime) -> Option<i64> {
     let not_after = Leaf::parse(leaf)?.not_after;

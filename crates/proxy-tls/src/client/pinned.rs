@@ -1,4 +1,4 @@
-//! Servers with a pinned public key.
+//! Verification of pinned public keys.
 
 use super::listed::ListedVerifier;
 use crate::certificate::leaf;
@@ -9,17 +9,18 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, Signatu
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use std::sync::Arc;
 
-/// Verifies that the key of a server's own certificate is one of `pins`, after its chain, names and validity where
-/// `chain` is present. Keys of other certificates that the server sends do not count: they need not be of its chain.
+/// Verifies that the key of the server's leaf certificate is among `pins`; before that, verifies
+/// chain, names and validity if `chain` is present. Keys of other certificates do not count,
+/// because the server may send any.
 #[derive(Debug)]
 pub(crate) struct PinnedVerifier {
     pub(crate) chain: Option<ListedVerifier>,
-    /// An empty list admits none.
+    /// Digests of the permitted keys; an empty list permits none.
     pub(crate) pins: Vec<Digest>,
     pub(crate) provider: Arc<CryptoProvider>,
 }
 
-/// A certificate with another key than the pinned ones.
+/// Error of a certificate with a key that is not pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("its public key is not pinned")]
 pub(crate) struct PinMismatch;

@@ -8,12 +8,12 @@ use std::path::Path;
 use zeroize::Zeroizing;
 
 const BEGIN: &str = "-----BEGIN ";
-/// The mark that editors of Windows write before UTF-8 text.
+/// Byte order mark that Windows editors write before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-/// OpenSSL's mark of encryption before PKCS#8. [RFC 1421 §4.6.1.1]
+/// OpenSSL's header for encrypted keys in formats before PKCS#8. [RFC 1421 §4.6.1.1]
 const OLD_ENCRYPTION: &[u8] = b"Proc-Type: 4,ENCRYPTED";
 
-/// Every certificate of the file, in order; at least one.
+/// Certificates of a file in order, at least one.
 pub(crate) fn certificates(
     path: &Path,
     contents: &Contents,
@@ -77,13 +77,14 @@ fn sections(
     <(SectionKind, Vec<u8>)>::pem_slice_iter(text(contents.bytes()))
 }
 
-/// The text of a file without its byte order mark.
+/// Contents of a file without a byte order mark.
 pub(crate) fn text(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
 }
 
-/// Refuses a section that would be skipped in silence, because other text stands before its `BEGIN`: white space, the
-/// mark of a second file, or the `END` of a file without a line end to which another one was appended.
+/// Refuses a section that the parser would skip silently because its `BEGIN` does not start a line:
+/// after white space, after a second file's byte order mark, or directly after an `END` without a
+/// line break, as in concatenated files.
 fn check_places(path: &Path, contents: &Contents) -> Result<(), TlsError> {
     let lines = text(contents.bytes()).split(|byte| matches!(byte, b'\n' | b'\r'));
     for line in lines {

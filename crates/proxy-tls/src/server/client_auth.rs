@@ -1,8 +1,8 @@
-//! Client certificates: requested in the handshake, verified after it.
+//! Client certificates, requested in the handshake and verified after it.
 //!
-//! A failed handshake shows no explanation in a browser. So the handshake succeeds for every client
-//! that proves possession of its certificate's key, or shows a certificate that cannot be read, and requests with a missing or rejected
-//! certificate are answered 495.
+//! Browsers do not explain a failed handshake. Therefore the handshake succeeds for every client
+//! that proves possession of its certificate's key, or whose certificate cannot be parsed; requests
+//! with a missing or rejected certificate are answered 495.
 
 use crate::certificate::leaf;
 use crate::classify::VerifyFailure;
@@ -19,28 +19,29 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The result of verifying the client's certificate. It applies to the whole connection.
+/// Result of verifying the client certificate. Applies to the whole connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientAuthVerdict {
-    /// The listener requests none.
+    /// The listener requests no client certificate.
     NotAsked,
-    /// The client sent none.
+    /// The client sent no certificate.
     Missing {
-        /// True if the listener requires one.
+        /// Whether the listener requires a certificate.
         required: bool,
     },
-    /// The chain ends at a trusted root and is valid.
+    /// The certificate is valid, and its chain leads to a trusted root.
     Verified {
-        /// The subject as RFC 4514 writes it, for logs and headers; empty if it is longer than 2 048 bytes.
+        /// Subject in the format of RFC 4514, for logs and header fields; empty if it is longer
+        /// than 2 048 bytes.
         subject: String,
-        /// Expiry, since 1970.
+        /// Expiry of the certificate, since 1970.
         expires: Duration,
-        /// SHA-256 of its DER, in hexadecimal digits.
+        /// SHA-256 of the certificate as DER, in hexadecimal.
         sha256: String,
     },
-    /// The client sent one that is not trusted, whether or not one is required.
+    /// The client sent an untrusted certificate; whether one is required does not matter.
     Rejected {
-        /// Fault of the chain.
+        /// Reason of the rejection.
         reason: VerifyFailure,
     },
 }
@@ -56,8 +57,8 @@ impl ClientAuthVerdict {
         }
     }
 
-    /// Returns true if the accepted certificate has expired at `now`, since 1970, which can happen
-    /// while its connection is open.
+    /// Returns true if the accepted certificate has expired at `now`, in time since 1970. This can
+    /// happen while the connection is open.
     pub fn has_expired(&self, now: Duration) -> bool {
         match self {
             Self::Verified { expires, .. } => *expires < now,
@@ -65,7 +66,7 @@ impl ClientAuthVerdict {
         }
     }
 
-    /// Returns true if every request of the connection must be answered 495.
+    /// Returns true if all requests of the connection must be answered 495.
     pub const fn is_refusal(&self) -> bool {
         match self {
             Self::NotAsked | Self::Verified { .. } => false,
@@ -76,8 +77,8 @@ impl ClientAuthVerdict {
 }
 
 impl fmt::Display for ClientAuthVerdict {
-    /// A text that may be sent to the client: it contains no root, and no subject but the client's
-    /// own.
+    /// Text that is safe to send to the client: contains no roots, and no subject except the
+    /// client's own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotAsked => f.write_str("client certificate not requested"),
@@ -89,7 +90,7 @@ impl fmt::Display for ClientAuthVerdict {
     }
 }
 
-/// The roots for client certificates.
+/// Root certificates for client certificates.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientAuthority {
     verifier: Arc<dyn ClientCertVerifier>,
@@ -98,7 +99,7 @@ pub(crate) struct ClientAuthority {
 }
 
 impl ClientAuthority {
-    /// Reads the roots of a listener; `None` if it requests no certificates.
+    /// Reads the roots of a listener; `None` if it requests no client certificates.
     pub(crate) fn load(settings: &ClientAuth) -> Result<Option<Self>, TlsError> {
         let Some((ca_file, required)) = settings.demand() else {
             return Ok(None);
@@ -122,12 +123,12 @@ impl ClientAuthority {
         self.digest
     }
 
-    /// The verifier for rustls.
+    /// Verifier for rustls.
     pub(crate) fn lenient(&self) -> Arc<dyn ClientCertVerifier> {
         Arc::new(Lenient(Arc::clone(&self.verifier)))
     }
 
-    /// Verifies the certificate of a finished handshake.
+    /// Verifies the certificate after the handshake.
     pub(crate) fn verdict(
         &self,
         chain: &[CertificateDer<'_>],
@@ -162,12 +163,14 @@ fn hexadecimal(bytes: &[u8]) -> String {
     text
 }
 
-/// Verifies only that a client possesses the key of its certificate, if that can be read.
+/// Verifies only that the client possesses the key of its certificate, if the certificate can be
+/// parsed.
 #[derive(Debug)]
 struct Lenient(Arc<dyn ClientCertVerifier>);
 
-/// Accepts the unverifiable signature by a certificate that cannot be read, such as one of X.509 version 1:
-/// `ClientAuthority::verdict` rejects the certificate for the same reason, with a response.
+/// Accepts a signature that cannot be verified because the certificate cannot be parsed, such as
+/// one of X.509 version 1. `ClientAuthority::verdict` rejects the certificate for the same reason,
+/// with an HTTP response.
 fn accept_unreadable(
     verified: Result<HandshakeSignatureValid, Error>,
     certificate: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! Selection of the certificate by server name and the client's signature schemes.
+//! Selection of certificates by server name and signature schemes.
 
 use crate::certificate::Certificate;
 use crate::certificate::leaf::Names;
@@ -15,14 +15,14 @@ use std::time::SystemTime;
 /// Maximum length of a host name, in bytes. [RFC 1035 §2.3.4]
 const MAX_HOST_BYTES: usize = 253;
 
-/// The certificates of one listener; any of them can be replaced while handshakes run.
+/// Certificates of a listener, each replaceable while handshakes run.
 #[derive(Debug)]
 pub(crate) struct CertificateStore {
     index: ArcSwap<Index>,
     challenges: Option<ChallengeCertificates>,
 }
 
-/// A certificate of the configuration; one that is still to be obtained has none.
+/// Slot for a configured certificate; empty until the certificate is obtained.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) source: CertificateSource,
@@ -30,7 +30,7 @@ pub(crate) struct Slot {
 }
 
 impl CertificateStore {
-    /// A store with its first certificate as the default for names that no certificate covers.
+    /// Creates a store. Its first certificate is the default for names that no certificate covers.
     pub(crate) fn new(slots: Vec<Slot>, challenges: Option<ChallengeCertificates>) -> Self {
         Self {
             index: ArcSwap::from_pointee(Index::new(slots)),
@@ -55,12 +55,13 @@ impl CertificateStore {
         served.iter().any(same) || served.iter().any(|one| speaks_for(&one.leaf().names, host))
     }
 
-    /// The certificate that a client of this host is shown, if it takes every kind of key; `name` is in lower case.
+    /// Certificate that is served for `name`, in lower case, to a client that accepts every kind of
+    /// key.
     pub(crate) fn shown(&self, name: &str) -> Option<Arc<Certificate>> {
         self.index.load().for_name(name).first().cloned()
     }
 
-    /// The result of `read` for every certificate, in configuration order.
+    /// Results of `read` for all certificates, in configuration order.
     pub(crate) fn each<T>(&self, read: impl Fn(&Certificate) -> T) -> Vec<T> {
         let index = self.index.load();
         let loaded = index.slots.iter();
@@ -68,7 +69,7 @@ impl CertificateStore {
         loaded.map(read).collect()
     }
 
-    /// The files of every certificate, obtained or not, in configuration order.
+    /// Files of all certificates in configuration order, including those that are not obtained yet.
     pub(crate) fn sources(&self) -> Vec<CertificateSource> {
         let index = self.index.load();
         let slots = index.slots.iter();
@@ -79,7 +80,7 @@ impl CertificateStore {
         self.index.load().slots.get(position)?.certificate.clone()
     }
 
-    /// Replaces a certificate; handshakes in progress keep the old one.
+    /// Replaces a certificate. Handshakes in progress keep the old one.
     pub(crate) fn replace(&self, position: usize, next: Certificate) {
         let next = Arc::new(next);
         self.index.rcu(|index| {
@@ -91,7 +92,7 @@ impl CertificateStore {
         });
     }
 
-    /// Stops stapling the OCSP response of one certificate if it is stale; true if it was dropped.
+    /// Removes the OCSP response of a certificate if it is stale; returns true if it was removed.
     pub(crate) fn drop_stale_staple(&self, position: usize, now: SystemTime) -> bool {
         let bare = self
             .get(position)
@@ -110,7 +111,7 @@ impl ResolvesServerCert for CertificateStore {
             return challenges.certificate(&hello);
         }
         let index = self.index.load();
-        // rustls passes the name in lower case and without a trailing dot.
+        // rustls passes the name in lower case, without a trailing dot.
         let candidates = hello
             .server_name()
             .map_or(index.default.as_slice(), |name| index.for_name(name));
@@ -125,12 +126,12 @@ impl ResolvesServerCert for CertificateStore {
     }
 }
 
-/// Certificates by name, those for one name in order of preference.
+/// Certificates by name; those for the same name are sorted by preference.
 #[derive(Debug)]
 struct Index {
     slots: Vec<Slot>,
     exact: HashMap<Box<str>, Vec<Arc<Certificate>>>,
-    /// Keyed by the name without `*.`.
+    /// Keys are names without `*.`.
     wildcard: HashMap<Box<str>, Vec<Arc<Certificate>>>,
     default: Vec<Arc<Certificate>>,
 }
@@ -143,8 +144,8 @@ impl Index {
         let certificates: Vec<_> = certificates
             .filter_map(|slot| slot.certificate.clone())
             .collect();
-        // A configured name has precedence over a name in the certificate itself. The sort is
-        // stable: among equals the first configured wins.
+        // A configured name has precedence over a name in the certificate. The sort is stable, so
+        // among equals the one configured first wins.
         let mut preferred = certificates.clone();
         preferred.sort_by_key(|certificate| {
             let unnamed = certificate.source().server_names.is_empty();
@@ -160,7 +161,7 @@ impl Index {
                 candidates.push(Arc::clone(certificate));
             }
         }
-        // Names of a certificate that is still to be obtained are not served by another one.
+        // No other certificate is served for the names of one that is not obtained yet.
         for slot in slots.iter().filter(|slot| slot.certificate.is_none()) {
             for name in &slot.source.server_names {
                 let (names, name) = match name.strip_prefix("*.") {
@@ -179,8 +180,8 @@ impl Index {
         }
     }
 
-    /// Certificates for a name in lower case: exact before wildcard before default. Empty for a name of
-    /// which the certificate is still to be obtained.
+    /// Certificates for a name in lower case: exact before wildcard before default. Empty if the
+    /// name's certificate is not obtained yet.
     fn for_name(&self, name: &str) -> &[Arc<Certificate>] {
         let parent = || name.split_once('.').map(|(_, parent)| parent);
         let exact = self.exact.get(name);
@@ -193,7 +194,7 @@ impl Index {
     }
 }
 
-/// The names that a certificate is served for: the configured ones, else its own.
+/// Names that a certificate is served for: the configured ones, or else those in the certificate.
 fn served_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
     let configured = &certificate.source().server_names;
     let own = configured
@@ -203,7 +204,7 @@ fn served_names(certificate: &Certificate) -> impl Iterator<Item = &str> {
     configured.iter().map(String::as_str).chain(own)
 }
 
-/// The first certificate, and those with other keys for exactly the same names.
+/// The first certificate, and those for exactly the same names with other kinds of keys.
 fn siblings_of_first(
     certificates: &[Arc<Certificate>],
     mut preferred: Vec<Arc<Certificate>>,
@@ -225,7 +226,7 @@ fn speaks_for(names: &Names, host: &str) -> bool {
     }
 }
 
-/// `host` in lower case and without its trailing dot; `None` if it is too long for a host.
+/// Converts `host` to lower case without a trailing dot; `None` if it is too long.
 fn lower_case<'a>(host: &str, buffer: &'a mut [u8; MAX_HOST_BYTES]) -> Option<&'a str> {
     let host = host.strip_suffix('.').unwrap_or(host);
     let lower = buffer.get_mut(..host.len())?;

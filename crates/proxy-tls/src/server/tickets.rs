@@ -1,4 +1,4 @@
-//! Keys of session tickets, shared by all workers and rotated.
+//! Session ticket keys, shared by all workers and rotated.
 
 use crate::error::TlsError;
 use arc_swap::ArcSwap;
@@ -12,31 +12,31 @@ use zeroize::Zeroizing;
 
 const NAME_BYTES: usize = 16;
 const KEY_BYTES: usize = 32;
-/// Number of replaced keys that are still accepted.
+/// Number of earlier keys that are still accepted.
 const OLD_KEYS: u32 = 2;
-/// Maximum size of a session without a client certificate, in bytes.
+/// Maximum size of a session, in bytes. Sessions contain no client certificate.
 const MAX_SESSION_BYTES: usize = 4096;
 const MAX_ROTATION: Duration = Duration::from_hours(48);
 const MIN_ROTATION: Duration = Duration::from_mins(1);
 
-/// Keys that encrypt TLS sessions into tickets: one current, and two older ones that still decrypt.
-/// [RFC 5077, RFC 8446 §4.6.1]
+/// Keys that encrypt TLS sessions into tickets: the current one, and two older ones for decryption
+/// only. [RFC 5077, RFC 8446 §4.6.1]
 ///
-/// Every listener without client certificates shares one instance, which outlives reloads, so a
-/// client can resume on any worker and after any reload. The keys are random, never in `Debug`
-/// output, and wiped on drop.
+/// All listeners without client certificates share one instance, which survives reloads, so that
+/// clients can resume on every worker and after every reload. The keys are random, excluded from
+/// `Debug`, and wiped on drop.
 pub struct TicketKeys {
     every: Duration,
     ring: ArcSwap<Ring>,
 }
 
 impl TicketKeys {
-    /// New keys, to be replaced `every` 1 minute to 2 days by [`rotate`](Self::rotate). A ticket is
-    /// valid for at least twice and at most three times that long.
+    /// Creates keys for rotation by [`rotate`](Self::rotate) in an interval of 1 minute to 2 days.
+    /// A ticket is valid for two to three intervals.
     ///
     /// # Errors
-    /// [`TlsError::TicketPace`] outside that range, [`TlsError::NoRandomness`] if the operating
-    /// system returns no random bytes.
+    /// [`TlsError::TicketPace`] for another interval; [`TlsError::NoRandomness`] if the operating
+    /// system's random generator fails.
     pub fn new(every: Duration, now: SystemTime) -> Result<Arc<Self>, TlsError> {
         if !(MIN_ROTATION..=MAX_ROTATION).contains(&every) {
             return Err(TlsError::TicketPace(every));
@@ -52,8 +52,8 @@ impl TicketKeys {
         }))
     }
 
-    /// Replaces the current key if it is due, and drops keys that are too old; true if it did. To
-    /// be called from one thread, about every second.
+    /// Replaces the current key if that is due, and drops keys that are too old; returns true if it
+    /// did. Call it from a single thread, about once a second.
     ///
     /// # Errors
     /// [`TlsError::NoRandomness`]; the old keys stay in use.
@@ -111,12 +111,13 @@ impl fmt::Debug for TicketKeys {
 
 struct Ring {
     current: Arc<TicketKey>,
-    /// Newest first.
+    /// Earlier keys, newest first.
     old: Vec<Arc<TicketKey>>,
 }
 
-/// A ticket is the key's name, a nonce, and the encrypted session with its tag. SIV, because nonces
-/// are random and a busy server uses billions of them under one key. [RFC 8452]
+/// A ticket key. A ticket consists of the key's name, a nonce, and the encrypted session with its
+/// tag. Uses AES-GCM-SIV, because nonces are random and a busy server generates billions of them
+/// per key. [RFC 8452]
 struct TicketKey {
     name: [u8; NAME_BYTES],
     key: RandomizedNonceKey,
@@ -134,7 +135,8 @@ impl TicketKey {
         Ok(Self { name, key, made_at })
     }
 
-    /// False also if the clock was set back to before the key's creation.
+    /// Returns true if the key is younger than `age`; false also if the clock was set back to
+    /// before its creation.
     fn is_younger_than(&self, age: Duration, now: SystemTime) -> bool {
         now.duration_since(self.made_at).is_ok_and(|old| old < age)
     }

@@ -142,8 +142,8 @@ fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
 }
 
 /// Maximum share that passes: [`CLIENT_FAULT_GROWTH`] times the standard's share, while the other
-/// requests shrink at most by that factor; otherwise half of a route's requests could grow to all of
-/// them. A growth by `more` always passes.
+/// requests shrink at most by that factor; otherwise half of a route's requests could grow to all
+/// of them. A growth by `more` always passes.
 fn grown_by(more: f64) -> impl Fn(f64) -> f64 {
     move |share| {
         let rest = (1.0 - share) / CLIENT_FAULT_GROWTH;

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use x509_parser::asn1_rs::{Any, Tag, ToDer};
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// Maximum length of a name's text.
+/// Maximum length of a name as text.
 const MAX_BYTES: usize = 2_048;
 
-/// Short names of attribute types, as OpenSSL has them.
+/// Short names of attribute types, as in OpenSSL.
 const SHORT_NAMES: &[(&str, &str)] = &[
     ("2.5.4.3", "CN"),
     ("2.5.4.4", "SN"),
@@ -33,9 +33,9 @@ const SHORT_NAMES: &[(&str, &str)] = &[
     ("1.2.840.113549.1.9.1", "emailAddress"),
 ];
 
-/// The name in the form of OpenSSL's `RFC2253`, which is nginx's `$ssl_client_s_dn`: the last part first,
-/// separators in values escaped, and every byte outside of printable ASCII as `\XX`. `None` above 2 048
-/// bytes: a part of a name is another name.
+/// Formats a name like OpenSSL's `RFC2253`, which nginx uses for `$ssl_client_s_dn`: last part
+/// first, separators in values escaped, and bytes other than printable ASCII as `\XX`. `None` above
+/// 2 048 bytes, because a truncated name would be a different name.
 pub(super) fn text(name: &X509Name<'_>) -> Option<String> {
     let mut text = String::new();
     let parts: Vec<_> = name.iter_rdn().collect();
@@ -74,7 +74,7 @@ fn push_attribute(text: &mut String, attribute: &AttributeTypeAndValue<'_>) -> O
     Some(())
 }
 
-/// The characters of a value; `None` if it is not a valid string.
+/// Characters of a value; `None` if it is not a valid string.
 fn characters(value: &Any<'_>) -> Option<String> {
     let bytes = value.data;
     match value.tag() {
@@ -83,7 +83,7 @@ fn characters(value: &Any<'_>) -> Option<String> {
         | Tag::NumericString
         | Tag::Ia5String
         | Tag::VisibleString => Some(str::from_utf8(bytes).ok()?.to_owned()),
-        // ISO 8859-1 in practice.
+        // In practice, these strings are ISO 8859-1.
         Tag::T61String => Some(bytes.iter().map(|byte| char::from(*byte)).collect()),
         Tag::BmpString => {
             let (units, rest) = bytes.as_chunks::<2>();
