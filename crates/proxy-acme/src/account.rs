@@ -1,4 +1,4 @@
-//! The account at the authority.
+//! Accounts at an authority.
 
 use crate::authority::{AuthorityAccess, AuthorityClient, RetryAfter};
 use crate::error::AcmeError;
@@ -10,7 +10,7 @@ use instant_acme::{Account, AccountBuilder, AccountCredentials, ExternalAccountK
 use tokio::task::spawn_blocking;
 use zeroize::Zeroizing;
 
-/// Opens the stored account, or creates and stores one.
+/// Opens the stored account, or creates and stores a new one.
 pub(crate) async fn open(
     settings: &AcmeSettings,
     storage: &Storage,
@@ -61,7 +61,7 @@ async fn builder(
     builder_with(settings.into(), retry_after).await
 }
 
-/// A builder that opens or creates an account, with an HTTP client for the authority.
+/// Account builder with an HTTP client for the authority.
 pub(crate) async fn builder_with(
     access: AuthorityAccess,
     retry_after: &RetryAfter,
@@ -83,7 +83,7 @@ async fn create(
     create_for(builder, &settings.email, directory, external.as_ref()).await
 }
 
-/// Creates an account with this address. The caller has agreed to the terms of the authority.
+/// Creates an account with this e-mail address. The caller has agreed to the authority's terms.
 pub(crate) async fn create_for(
     builder: AccountBuilder,
     email: &str,
@@ -99,7 +99,7 @@ pub(crate) async fn create_for(
     Ok(builder.create(&account, directory, external).await?)
 }
 
-/// Maximum size of the file of an external account's key, in bytes.
+/// Maximum size of the file with an external account's key.
 const MAX_KEY_FILE_BYTES: u64 = 64 * 1024;
 
 fn external_key(account: &ExternalAccount) -> Result<ExternalAccountKey, AcmeError> {

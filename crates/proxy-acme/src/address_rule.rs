@@ -1,4 +1,4 @@
-//! Addresses that requests to an authority may reach.
+//! Restriction of the addresses that requests to an authority may reach.
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::fmt;
@@ -6,20 +6,21 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::lookup_host;
 
-/// A rule for addresses. An authority names further URLs in its answers, so each request is checked.
+/// Decides which addresses may be connected to. Every request is checked, because an authority's
+/// responses contain further URLs.
 pub trait AddressRule: Send + Sync + 'static {
-    /// Returns true if `address`, of the host with this name, may be connected to.
+    /// Returns true if connections to `address`, resolved from `host`, are permitted.
     fn permits(&self, host: &str, address: IpAddr) -> bool;
 }
 
-/// A host with an address that the rule refuses.
+/// Error of a host with an address that the rule refuses.
 #[derive(Debug, thiserror::Error)]
 #[error("the address of {host} is not permitted")]
 pub(crate) struct RefusedAddress {
     host: String,
 }
 
-/// Resolves a name for one connection; a name with any refused address is refused whole.
+/// Resolves a name for one connection; refuses it if any of its addresses is refused.
 pub(crate) struct FilteredResolver {
     rule: Arc<dyn AddressRule>,
 }
@@ -46,7 +47,7 @@ impl Resolve for FilteredResolver {
     }
 }
 
-/// Checks an address in a URL, which is not resolved.
+/// Checks an IP address in a URL, which the resolver does not see.
 pub(crate) fn check_literal(rule: &dyn AddressRule, url: &http::Uri) -> Result<(), RefusedAddress> {
     let host = url.host().unwrap_or_default();
     let literal: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();

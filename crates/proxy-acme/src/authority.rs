@@ -1,4 +1,4 @@
-//! Requests to the authority, with bounds on everything that it may answer.
+//! HTTP requests to an authority, with limits on its responses.
 
 use crate::address_rule::{AddressRule, FilteredResolver, check_literal};
 use crate::error::AcmeError;
@@ -22,11 +22,11 @@ const CONNECT_TIME: Duration = Duration::from_secs(10);
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// The wait requested by the authority's last error, in seconds; 0 for none.
+/// Wait requested by the authority's last error, in seconds; 0 without one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RetryAfter(Arc<AtomicU64>);
 
-/// An HTTP client for one authority.
+/// HTTP client for one authority.
 pub(crate) struct AuthorityClient {
     client: Client,
     user_agent: HeaderValue,
@@ -34,16 +34,16 @@ pub(crate) struct AuthorityClient {
     rule: Option<Arc<dyn AddressRule>>,
 }
 
-/// The way to an authority.
+/// Settings to reach an authority.
 #[derive(Clone)]
 pub struct AuthorityAccess {
     /// URL of the authority's directory.
     pub directory: String,
-    /// Root certificates for the authority's own server, PEM; `None` for the system's.
+    /// PEM file with root certificates for the authority's server; `None` for the system's.
     pub ca_file: Option<PathBuf>,
     /// Value of `User-Agent` in requests.
     pub user_agent: String,
-    /// The addresses that may be connected to; `None` for all.
+    /// Rule for addresses; `None` permits all.
     pub rule: Option<Arc<dyn AddressRule>>,
 }
 
@@ -65,7 +65,7 @@ impl From<&AcmeSettings> for AuthorityAccess {
 }
 
 impl RetryAfter {
-    /// Returns and resets the time.
+    /// Returns the wait, and resets it.
     pub(crate) fn take(&self) -> Option<Duration> {
         let seconds = self.0.swap(0, Ordering::Relaxed);
         (seconds > 0).then(|| Duration::from_secs(seconds))
@@ -73,7 +73,7 @@ impl RetryAfter {
 }
 
 impl AuthorityClient {
-    /// A client that trusts the root certificates of `access`. Blocks.
+    /// Creates a client that trusts the root certificates of `access`. Blocking.
     pub(crate) fn new(access: AuthorityAccess, retry_after: RetryAfter) -> Result<Self, AcmeError> {
         let AuthorityAccess {
             directory: _, // The account has it.
@@ -135,7 +135,7 @@ impl HttpClient for AuthorityClient {
     }
 }
 
-/// Reads a whole response, within the bound.
+/// Reads a complete response of limited size.
 async fn read(
     mut response: reqwest::Response,
     retry_after: &RetryAfter,

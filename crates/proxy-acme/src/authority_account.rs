@@ -1,7 +1,7 @@
-//! Orders of which the caller keeps account, challenges and keys, as a control plane does.
+//! Orders for callers that store account, challenges and keys themselves, such as a control plane.
 //!
-//! [`keep`](crate::keep) keeps them in files of one machine. Here each step is a call, so that the caller can
-//! store its result in between, and another process can go on after a crash.
+//! [`keep`](crate::keep) stores them in files of one machine. Here each step is a separate call, so
+//! that the caller can store its result, and another process can continue after a crash.
 
 use crate::account::{blocking, builder_with, create_for};
 use crate::authority::{AuthorityAccess, RetryAfter};
@@ -32,29 +32,29 @@ pub struct PlacedOrder {
     order: Order,
 }
 
-/// A pending challenge by HTTP-01. [RFC 8555 §8.3]
+/// A pending HTTP-01 challenge. [RFC 8555 §8.3]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpChallenge {
-    /// The host that is validated.
+    /// Host to validate.
     pub host: String,
-    /// Last segment of the path that the authority requests.
+    /// Last path segment of the authority's request.
     pub token: String,
-    /// The body that it expects.
+    /// Response body that the authority expects.
     pub key_authorization: String,
 }
 
-/// The key of a certificate, with the request to sign it.
+/// Key of a certificate, with its signing request.
 pub struct CertificateKey(SigningRequest);
 
-/// Facts of an issued certificate that its renewal depends on.
+/// Properties of an issued certificate that its renewal depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IssuedCertificate(StoredCertificate);
 
 impl AuthorityAccount {
-    /// Opens an account by its credentials, as [`AuthorityAccount::create`] returned them.
+    /// Opens an account with the credentials that [`AuthorityAccount::create`] returned.
     ///
     /// # Errors
-    /// The credentials are damaged, or the authority cannot be used.
+    /// The credentials are damaged, or the authority is unavailable.
     pub async fn open(access: AuthorityAccess, credentials: &[u8]) -> Result<Self, AcmeError> {
         let bad = || AcmeError::BadAccount {
             path: PathBuf::from("account"),
@@ -73,11 +73,11 @@ impl AuthorityAccount {
         }
     }
 
-    /// Creates an account with this address, given the agreement to the authority's terms. Returns its
-    /// credentials, which hold a private key.
+    /// Creates an account with this e-mail address, after agreement to the authority's terms.
+    /// Returns its credentials, which contain a private key.
     ///
     /// # Errors
-    /// The authority refuses, or cannot be used.
+    /// The authority refuses, or is unavailable.
     pub async fn create(
         access: AuthorityAccess,
         email: &str,
@@ -96,10 +96,10 @@ impl AuthorityAccount {
         Ok((own, credentials))
     }
 
-    /// Places an order, in place of `replaced` if the authority supports that.
+    /// Places an order. It replaces the certificate `replaced` if the authority supports that.
     ///
     /// # Errors
-    /// The authority refuses, or cannot be used.
+    /// The authority refuses, or is unavailable.
     pub async fn place(
         &self,
         hosts: &[String],
@@ -112,21 +112,21 @@ impl AuthorityAccount {
         Ok(PlacedOrder { order })
     }
 
-    /// The order that was placed before, perhaps by another process.
+    /// Resumes an order that was placed before, perhaps by another process.
     ///
     /// # Errors
-    /// It is unknown to the authority by now, or the authority cannot be used.
+    /// The authority no longer knows the order, or is unavailable.
     pub async fn resume(&self, url: &str) -> Result<PlacedOrder, AcmeError> {
         let order = self.account.order(url.to_owned()).await;
         let order = order.map_err(|error| self.asking(error.into()))?;
         Ok(PlacedOrder { order })
     }
 
-    /// The window in which the authority requests the renewal of a certificate, and the time until it may be
-    /// asked for again; `None` if the authority has no such window.
+    /// The authority's renewal window (ARI) for a certificate, and the time until the next request
+    /// for it; `None` if the authority has no renewal windows.
     ///
     /// # Errors
-    /// The authority refuses, or cannot be used.
+    /// The authority refuses, or is unavailable.
     pub async fn renewal_window(
         &self,
         issued: &IssuedCertificate,
@@ -149,7 +149,7 @@ impl AuthorityAccount {
         }
     }
 
-    /// The error with the delay that the authority requested with its last answer.
+    /// Adds the delay requested by the authority's last response to the error.
     pub fn asking(&self, error: AcmeError) -> AcmeError {
         asking(error, &self.retry_after)
     }
@@ -161,10 +161,10 @@ impl PlacedOrder {
         self.order.url()
     }
 
-    /// The challenges that are not validated yet.
+    /// Challenges that are not validated yet.
     ///
     /// # Errors
-    /// A host was refused already, or the authority cannot be used.
+    /// The authority has refused a host already, or is unavailable.
     pub async fn challenges(&mut self) -> Result<Vec<HttpChallenge>, AcmeError> {
         let mut pending = Vec::new();
         let mut authorizations = self.order.authorizations();
@@ -189,11 +189,11 @@ impl PlacedOrder {
         Ok(pending)
     }
 
-    /// Notifies the authority that the answers to all challenges are published, and waits until it has validated
-    /// every host.
+    /// Tells the authority that all challenges are answered, and waits until it has validated every
+    /// host.
     ///
     /// # Errors
-    /// The authority refuses a host, or cannot be used.
+    /// The authority refuses a host, or is unavailable.
     pub async fn validate(&mut self) -> Result<(), AcmeError> {
         let mut authorizations = self.order.authorizations();
         while let Some(next) = authorizations.next().await {
@@ -202,7 +202,7 @@ impl PlacedOrder {
                 continue;
             }
             let challenge = authorization.challenge(ChallengeType::Http01);
-            // Another process may have notified it before.
+            // Another process may have told the authority already.
             let untold = challenge.filter(|own| own.status == ChallengeStatus::Pending);
             if let Some(mut challenge) = untold {
                 challenge.set_ready().await?;
@@ -219,7 +219,7 @@ impl PlacedOrder {
         }
     }
 
-    /// Returns true if the authority has the signing request: the certificate is one for its key.
+    /// Returns true if the signing request was sent: the certificate is for the key in it.
     pub fn is_requested(&mut self) -> bool {
         match self.order.state().status {
             OrderStatus::Processing | OrderStatus::Valid => true,
@@ -227,7 +227,7 @@ impl PlacedOrder {
         }
     }
 
-    /// The reason why the order has failed; `None` unless it has.
+    /// Reason why the order has failed; `None` if it has not.
     pub async fn failure(&mut self) -> Option<AcmeError> {
         match self.order.state().status {
             OrderStatus::Invalid => Some(refusal(&mut self.order, None).await),
@@ -238,11 +238,11 @@ impl PlacedOrder {
         }
     }
 
-    /// Sends the signing request, unless the authority has it, and returns the chain in PEM, checked to be one of
-    /// `key` for `hosts`.
+    /// Sends the signing request, unless that was done before. Returns the chain in PEM, after
+    /// checking that it is for `key` and `hosts`.
     ///
     /// # Errors
-    /// The authority refuses, or answers with another certificate.
+    /// The authority refuses, or returns another certificate.
     pub async fn finish(
         &mut self,
         key: &CertificateKey,
@@ -255,25 +255,25 @@ impl PlacedOrder {
 }
 
 impl CertificateKey {
-    /// A new key for these hosts.
+    /// Generates a key for these hosts.
     ///
     /// # Errors
-    /// No key of this type can be made.
+    /// A key of this type cannot be generated.
     pub async fn generate(hosts: &[String], key_type: AcmeKeyType) -> Result<Self, AcmeError> {
         let hosts = hosts.to_vec();
         let made = blocking(move || signing_request(&hosts, key_type)).await;
         made.map(Self)
     }
 
-    /// A key that was stored before.
+    /// Restores a stored key.
     ///
     /// # Errors
-    /// The text is not a key.
+    /// The text is not a private key.
     pub fn stored(hosts: &[String], key_pem: &str) -> Result<Self, AcmeError> {
         signing_request_again(hosts, key_pem).map(Self)
     }
 
-    /// The private key, PKCS#8 in PEM.
+    /// Private key, PKCS#8 in PEM.
     pub fn pem(&self) -> &Zeroizing<String> {
         &self.0.key_pem
     }
@@ -283,24 +283,26 @@ impl IssuedCertificate {
     /// Parses the leaf of a chain in PEM.
     ///
     /// # Errors
-    /// It is not a certificate.
+    /// The text is not a certificate.
     pub fn parse(chain_pem: &str) -> Result<Self, AcmeError> {
         StoredCertificate::parse(chain_pem.as_bytes()).map(Self)
     }
 
-    /// The time of its renewal: in the authority's window, else at two thirds of its life or a little earlier.
+    /// Time of the renewal: in the authority's window, or else after about two thirds of the
+    /// lifetime.
     pub fn renew_at(&self, window: Option<Window>) -> SystemTime {
         renewal_time(self.0.validity, window, self.0.spread)
     }
 
-    /// The earliest time of the next order after this certificate was obtained at `now`: it bounds the orders of a
-    /// clock that is ahead.
+    /// Earliest time of the next order after this certificate was obtained at `now`. Limits the
+    /// number of orders if the clock is ahead.
     pub fn earliest_order(&self, now: SystemTime) -> SystemTime {
         earliest_order(self.0.validity, now)
     }
 }
 
-/// Adds the delay of the last answer to a refusal. Answers without an explanation have one, too.
+/// Adds the delay of the last response to an error. Responses without an explanation may have one
+/// as well.
 fn asking(error: AcmeError, retry_after: &RetryAfter) -> AcmeError {
     let asked = retry_after.take();
     match (error, asked) {

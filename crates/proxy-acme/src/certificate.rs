@@ -1,4 +1,4 @@
-//! The parsed fields of a stored certificate.
+//! Parsed fields of a stored certificate.
 
 use crate::error::AcmeError;
 use crate::renewal::Validity;
@@ -19,15 +19,15 @@ use x509_parser::time::ASN1Time;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct StoredCertificate {
     pub(crate) validity: Validity,
-    /// Its DNS names, in lower case.
+    /// DNS names in lower case.
     names: Vec<String>,
-    /// Its `SubjectPublicKeyInfo`, DER. [RFC 5280 §4.1.2.7]
+    /// `SubjectPublicKeyInfo` as DER. [RFC 5280 §4.1.2.7]
     public_key: Vec<u8>,
-    /// `None` for a type that is not supported here.
+    /// Kind of the key; `None` for an unsupported one.
     key_type: Option<AcmeKeyType>,
-    /// Key identifier of its issuer, and its serial number, as in renewal information. [RFC 9773 §4.1]
+    /// Issuer's key identifier and serial number, as in renewal information. [RFC 9773 §4.1]
     renewal_id: Option<(Vec<u8>, Vec<u8>)>,
-    /// A number from 0 to 1 that differs between certificates.
+    /// A number from 0 to 1, derived from the certificate, which spreads renewals.
     pub(crate) spread: f64,
 }
 
@@ -52,7 +52,7 @@ impl StoredCertificate {
         })
     }
 
-    /// Returns true if it is a certificate for these settings.
+    /// Returns true if the certificate matches these settings.
     pub(crate) fn fits(&self, settings: &AcmeSettings) -> bool {
         self.covers(&settings.hosts, settings.key_type)
     }
@@ -61,7 +61,7 @@ impl StoredCertificate {
         self.key_type == Some(key_type) && hosts.iter().all(|host| self.names.contains(host))
     }
 
-    /// Checks a certificate that the authority has issued for the key with this `SubjectPublicKeyInfo`.
+    /// Checks an issued certificate: it must be for the key with this `SubjectPublicKeyInfo`.
     pub(crate) fn check(
         &self,
         hosts: &[String],
@@ -79,7 +79,7 @@ impl StoredCertificate {
         Ok(())
     }
 
-    /// Its identifier in renewal information. [RFC 9773 §4.1]
+    /// Identifier in renewal information. [RFC 9773 §4.1]
     pub(crate) fn renewal_id(&self) -> Option<CertificateIdentifier<'static>> {
         let (issuer, serial) = self.renewal_id.as_ref()?;
         let id = CertificateIdentifier::new(Der::from_slice(issuer), Der::from_slice(serial));

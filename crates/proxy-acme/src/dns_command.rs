@@ -1,4 +1,4 @@
-//! Runs of the program that publishes records for DNS-01.
+//! Executes the program that publishes TXT records for DNS-01.
 
 use crate::error::{AcmeError, readable};
 use crate::settings::DnsCommand;
@@ -10,28 +10,28 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// The whole environment of the program.
+/// Environment of the program, which has only this variable.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Output of the program that is kept for the log.
+/// Maximum size of the program's output that is kept for the log.
 const MAX_OUTPUT_BYTES: usize = 1024;
 
-/// A task of the program.
+/// Task for the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordChange {
-    /// Publish the record, and return when the authority's resolvers can see it.
+    /// Publish the record, and exit when the authority's resolvers can see it.
     Present,
-    /// Remove it.
+    /// Remove the record.
     Cleanup,
 }
 
-/// The reason why a run failed.
+/// Reason why the program failed.
 enum RunError {
     Io(io::Error),
     TimedOut(Duration),
     Failed(ExitStatus, String),
 }
 
-/// Runs the program for the TXT record of `name`. Blocks until it ends, for its timeout at most.
+/// Runs the program for the TXT record `name`. Blocks until it exits, at most for its timeout.
 pub(crate) fn run(
     command: &DnsCommand,
     change: RecordChange,
@@ -70,7 +70,7 @@ fn run_program(command: &DnsCommand, arguments: [&str; 3]) -> Result<(), RunErro
     if ended.is_err() {
         kill(&child);
     }
-    // Reaps the child, which has ended or was killed.
+    // Reaps the child process, which has exited or was killed.
     let status = child.wait().map_err(RunError::Io)?;
     let output = ended?;
     if status.success() {
@@ -80,7 +80,7 @@ fn run_program(command: &DnsCommand, arguments: [&str; 3]) -> Result<(), RunErro
     Err(RunError::Failed(status, readable(output.trim())))
 }
 
-/// Waits until the program ends. Returns the beginning of its standard error.
+/// Waits until the program exits; returns the start of its standard error.
 fn wait(child: &mut Child, timeout: Duration) -> Result<Vec<u8>, RunError> {
     let id = pid(child).ok_or(RunError::Io(io::ErrorKind::InvalidInput.into()))?;
     let process =
@@ -113,7 +113,7 @@ fn wait(child: &mut Child, timeout: Duration) -> Result<Vec<u8>, RunError> {
     }
 }
 
-/// Reads the available bytes; false at the end.
+/// Reads the available bytes; returns false at the end.
 fn read_some(errors: &mut Option<impl Read>, output: &mut Vec<u8>) -> Result<bool, RunError> {
     let mut buffer = [0; MAX_OUTPUT_BYTES];
     let Some(errors) = errors else {
@@ -125,10 +125,10 @@ fn read_some(errors: &mut Option<impl Read>, output: &mut Vec<u8>) -> Result<boo
     Ok(count > 0)
 }
 
-/// Kills the program with its child processes.
+/// Kills the program and its child processes.
 fn kill(child: &Child) {
     if let Some(id) = pid(child) {
-        // It may have ended.
+        // The process may have exited.
         let _ended = kill_process_group(id, Signal::KILL);
     }
 }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_killed_with_its_children() {
         let folder = tempfile::tempdir().unwrap();
-        // The grandchild holds standard error open.
+        // The grandchild keeps standard error open.
         let hangs = command(
             folder.path(),
             "tail -f /dev/null & wait",

@@ -1,4 +1,4 @@
-//! Reasons why no new certificate was obtained, with advice.
+//! Errors of issuance, with advice for the operator.
 
 use crate::settings::AcmeSettings;
 use std::fmt;
@@ -6,15 +6,15 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Prefix of the problem types of ACME. [RFC 8555 §6.7]
+/// Prefix of ACME problem types. [RFC 8555 §6.7]
 const TYPE_PREFIX: &str = "urn:ietf:params:acme:error:";
-/// Length of a text of the authority in messages, in characters.
+/// Maximum length of the authority's text in messages.
 const MAX_TEXT_CHARS: usize = 500;
 
-/// The reason why there is no new certificate.
+/// Reason why no certificate was obtained.
 #[derive(Debug, thiserror::Error)]
 pub enum AcmeError {
-    /// A file or folder of the storage cannot be used.
+    /// A file or folder cannot be used.
     #[error("`{}`: {error}", path.display())]
     Storage {
         /// Path of the file or folder.
@@ -33,68 +33,68 @@ pub enum AcmeError {
     BadExternalKey {
         /// Path of the key.
         path: PathBuf,
-        /// Fault of the key.
+        /// What is wrong with the key.
         why: String,
     },
-    /// The roots for the authority's server cannot be used.
+    /// The root certificates for the authority's server cannot be used.
     #[error("the roots for the authority's server: {0}")]
     BadRoots(String),
-    /// The authority does not answer, or not by ACME.
+    /// The authority cannot be reached, or does not respond by ACME.
     #[error("the authority does not answer: {0}")]
     Unreachable(String),
-    /// The authority answers without an explanation, and with the time after which it accepts the next attempt.
+    /// The authority responded with an error without explanation, but with `Retry-After`.
     #[error("the authority does not answer: {why}")]
     Busy {
-        /// Answer of the authority.
+        /// Response of the authority.
         why: String,
-        /// Time after which it accepts the next attempt.
+        /// Time after which the authority accepts another attempt.
         retry_after: Duration,
     },
     /// The authority did not decide in time.
     #[error("the authority did not decide in time")]
     TimedOut,
-    /// The authority refuses the request with a problem document.
+    /// The authority refused the request with a problem document.
     #[error("{0}")]
     Refused(Refusal),
-    /// The authority does not offer the challenge.
+    /// The authority does not offer the configured challenge for a host.
     #[error("the authority does not offer `{challenge}` for {host}")]
     NotOffered {
-        /// Host of the authorization without a usable challenge.
+        /// Host without a usable challenge.
         host: String,
-        /// The challenge that is configured.
+        /// The configured challenge.
         challenge: &'static str,
     },
-    /// The program of DNS-01 failed.
+    /// The program for DNS-01 failed.
     #[error("the `dns-command` for {name} {why}")]
     DnsCommand {
         /// Name of the record.
         name: String,
-        /// The fault.
+        /// How it failed.
         why: String,
     },
-    /// A key or a signing request cannot be made.
+    /// A key or signing request cannot be created.
     #[error("cannot make a key: {0}")]
     Key(String),
-    /// The authority's certificate cannot be used.
+    /// The issued certificate cannot be used.
     #[error("the authority's certificate {0}")]
     BadCertificate(String),
 }
 
-/// A refusal by the authority.
+/// Refusal by the authority.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// The host at fault; `None` for the whole order or account.
+    /// The refused host; `None` for the order or the account as a whole.
     pub host: Option<String>,
-    /// The problem's type, without the prefix of ACME. [RFC 8555 §6.7]
+    /// Problem type without ACME's prefix. [RFC 8555 §6.7]
     pub kind: String,
-    /// The authority's explanation.
+    /// Explanation by the authority.
     pub detail: String,
-    /// Time after which the authority accepts the next attempt, if it sent one.
+    /// Time after which the authority accepts another attempt; `None` if it does not say.
     pub retry_after: Option<Duration>,
 }
 
 impl AcmeError {
-    /// A short name of the cause: the authority's problem type, or one of our own.
+    /// Stable name: the authority's problem type, or one of this crate's.
     pub fn kind(&self) -> &str {
         match self {
             Self::Storage { .. } => "storage",
@@ -134,7 +134,7 @@ impl AcmeError {
         fixed.to_owned()
     }
 
-    /// Time after which the authority accepts the next attempt, if it sent one.
+    /// Time after which the authority accepts another attempt; `None` if it does not say.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused(refusal) => refusal.retry_after,
@@ -154,7 +154,7 @@ impl AcmeError {
 }
 
 impl Refusal {
-    /// A refusal with the problem document of the authority.
+    /// Creates a refusal from the authority's problem document.
     pub(crate) fn new(host: Option<String>, problem: &instant_acme::Problem) -> Self {
         let kind = problem.r#type.as_deref().unwrap_or("about:blank");
         let detail = problem.detail.as_deref().unwrap_or_default();
@@ -225,7 +225,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A text of the authority on one line of bounded length.
+/// Text of the authority, on one line and of limited length.
 pub(crate) fn readable(text: &str) -> String {
     let text = text.chars().take(MAX_TEXT_CHARS);
     text.map(|c| if c.is_control() { ' ' } else { c }).collect()

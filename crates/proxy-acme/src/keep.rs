@@ -1,4 +1,4 @@
-//! The task of one certificate: obtain it, store it, renew it.
+//! Task that obtains, stores and renews one certificate.
 
 use crate::account::{self, blocking};
 use crate::authority::RetryAfter;
@@ -14,46 +14,47 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// Longest sleep: the time of day may jump, and another process may store a certificate.
+/// Maximum sleep: the clock may jump, and another process may store a certificate.
 const MAX_SLEEP: Duration = Duration::from_mins(10);
 /// Delay between two attempts to lock.
 const LOCK_RETRY: Duration = Duration::from_secs(2);
-/// Interval between requests for renewal information, if the authority specifies none.
+/// Default interval of requests for renewal information, if the authority does not specify one.
 pub(crate) const WINDOW_INTERVAL: Duration = Duration::from_hours(6);
-/// Bounds of the interval specified by the authority.
+/// Minimum of an interval that the authority specifies.
 pub(crate) const MIN_WINDOW_INTERVAL: Duration = Duration::from_mins(10);
+/// Maximum of an interval that the authority specifies.
 pub(crate) const MAX_WINDOW_INTERVAL: Duration = Duration::from_hours(24);
 
-/// An event of a certificate.
+/// Event in the life of a certificate.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A certificate is stored, from before or by another process.
+    /// A stored certificate was found, from an earlier or another process.
     Stored {
         /// End of its validity.
         not_after: SystemTime,
         /// Time of its renewal.
         renew_at: SystemTime,
     },
-    /// The authority has issued a certificate, which is stored.
+    /// A certificate was issued and stored.
     Obtained {
         /// End of its validity.
         not_after: SystemTime,
         /// Time of its renewal.
         renew_at: SystemTime,
     },
-    /// An order begins.
+    /// An order was started.
     Ordering,
-    /// An attempt failed; a stored certificate is kept.
+    /// An attempt failed. A stored certificate stays in use.
     Failed {
-        /// The settings of the attempt.
+        /// Settings of the attempt.
         settings: &'a AcmeSettings,
-        /// Error of the attempt; the next one is scheduled.
+        /// Error of the attempt.
         error: &'a AcmeError,
-        /// Failures since the last success.
+        /// Number of consecutive failures.
         failures: u32,
         /// Time of the next attempt.
         retry_at: SystemTime,
-        /// End of validity of the stored certificate; `None` if there is none.
+        /// End of the stored certificate's validity; `None` without one.
         not_after: Option<SystemTime>,
     },
 }
@@ -65,18 +66,18 @@ struct RenewalTask<O> {
     now: fn() -> SystemTime,
     retry_after: RetryAfter,
     failures: u32,
-    /// Earliest time of the next attempt after a failure or a success.
+    /// Earliest time of the next attempt; `None` for no restriction.
     retry_at: Option<SystemTime>,
     /// The certificate that was reported last.
     known: Option<StoredCertificate>,
-    /// The authority's window for that certificate, and the time of the next request for it.
+    /// The authority's renewal window for that certificate.
     window: Option<Window>,
+    /// Time of the next request for the window.
     ask_window_at: Option<SystemTime>,
 }
 
-/// Keeps the certificate of `settings` stored and valid until their channel closes. Changed
-/// settings take effect at once, also during the delay after a failure. `observe` is called for
-/// each event.
+/// Keeps a valid certificate for `settings` stored, until their channel closes. Changed settings
+/// take effect at once, even during the wait after a failure. Calls `observe` for each event.
 pub async fn keep(
     mut settings: watch::Receiver<AcmeSettings>,
     responder: Arc<dyn Responder>,
@@ -111,7 +112,7 @@ pub async fn keep(
 }
 
 impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
-    /// Executes the due step, and returns the time until the next one.
+    /// Executes the step that is due; returns the time until the next one.
     async fn step(&mut self, settings: &AcmeSettings) -> Duration {
         let storage = Storage::new(settings);
         let stored = match stored(&storage).await {
@@ -134,7 +135,7 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         }
         match self.try_renew(settings, &storage).await {
             Ok(Some(lock)) => {
-                // The next step reads the certificate.
+                // The next step reads the stored certificate.
                 drop(lock);
                 Duration::ZERO
             }
@@ -143,7 +144,7 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         }
     }
 
-    /// Reports a stored certificate that is not known yet.
+    /// Reports the stored certificate, if it was not reported before.
     fn notice(&mut self, stored: Option<&StoredCertificate>) {
         if self.known.as_ref() == stored {
             return;
@@ -161,7 +162,7 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         }
     }
 
-    /// The time of the next attempt.
+    /// Time of the next attempt.
     fn due(&self, stored: Option<&StoredCertificate>) -> SystemTime {
         let renewal =
             stored.map(|stored| renewal_time(stored.validity, self.window, stored.spread));
@@ -169,8 +170,7 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         self.retry_at.map_or(renewal, |retry| retry.max(renewal))
     }
 
-    /// Fetches the authority's renewal window of the stored certificate, if due. A failure is
-    /// ignored.
+    /// Fetches the renewal window of the stored certificate, if that is due. Ignores failures.
     async fn ask_window(&mut self, settings: &AcmeSettings, storage: &Storage) {
         let now = (self.now)();
         if self.ask_window_at.is_some_and(|at| now < at) {
@@ -193,8 +193,8 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         self.ask_window_at = now.checked_add(interval);
     }
 
-    /// Obtains and stores a certificate; `None` if another process does. The lock is returned, so
-    /// that it is held until the certificate is stored.
+    /// Obtains and stores a certificate; `None` if another process is doing so. Returns the lock as
+    /// well, so that it is held until the certificate is stored.
     async fn try_renew(
         &mut self,
         settings: &AcmeSettings,
@@ -204,7 +204,7 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         let Some(lock) = blocking(move || of.lock()).await? else {
             return Ok(None);
         };
-        // Another process may have renewed it before the lock was free.
+        // Another process may have renewed the certificate while it held the lock.
         let stored = stored(storage).await?;
         let stored = stored.filter(|stored| stored.fits(settings));
         if stored != self.known {
@@ -233,7 +233,7 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         Ok(Some(lock))
     }
 
-    /// Reports a failure, and returns the time until the next attempt.
+    /// Reports a failure; returns the time until the next attempt.
     fn fail(&mut self, settings: &AcmeSettings, error: &AcmeError) -> Duration {
         let asked = error.retry_after().or(self.retry_after.take());
         self.failures = self.failures.saturating_add(1);

@@ -1,8 +1,8 @@
-//! Certificates obtained from an authority by ACME, stored on disk and renewed. [RFC 8555]
+//! Obtains certificates by ACME, stores them on disk, and renews them. [RFC 8555]
 //!
-//! [`keep`] is the task of one certificate. It reads and writes its [`Storage`], answers challenges
-//! through a [`Responder`] and reports each [`Event`]; the code that serves the certificate watches the
-//! file. [`AuthorityAccount`] is for callers with storage of their own.
+//! [`keep`] is the task for one certificate. It reads and writes its [`Storage`], answers
+//! challenges through a [`Responder`], and reports each [`Event`]; the server of the certificate
+//! watches the file. [`AuthorityAccount`] is for callers with a storage of their own.
 
 mod account;
 mod address_rule;

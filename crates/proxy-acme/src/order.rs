@@ -1,4 +1,4 @@
-//! One order: from the authority's challenges to a signed certificate.
+//! An order: from the authority's challenges to the issued certificate.
 
 use crate::account::blocking;
 use crate::certificate::StoredCertificate;
@@ -16,19 +16,19 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use zeroize::Zeroizing;
 
-/// Polling of the authority, which validates from several vantage points.
+/// Polling policy; the authority validates from several vantage points, which takes a while.
 const POLLS: RetryPolicy = RetryPolicy::new()
     .initial_delay(Duration::from_millis(250))
     .backoff(1.5)
     .timeout(Duration::from_mins(3));
 
-/// The answers to the challenges of one order. Drop withdraws all of them.
+/// Published responses to an order's challenges; all are withdrawn on drop.
 struct Answers {
     responder: Arc<dyn Responder>,
     published: Vec<Answer>,
 }
 
-/// A published answer.
+/// A published response to a challenge.
 enum Answer {
     Token(String),
     Certificate(String),
@@ -39,8 +39,8 @@ enum Answer {
     },
 }
 
-/// Obtains a certificate with a new key, in place of `replaced` if the authority supports that. Returns key
-/// and chain in PEM.
+/// Obtains a certificate with a new key, replacing `replaced` if the authority supports that.
+/// Returns key and chain in PEM.
 pub(crate) async fn obtain(
     settings: &AcmeSettings,
     account: &Account,
@@ -78,7 +78,7 @@ pub(crate) async fn wait_until_ready(order: &mut Order) -> Result<(), AcmeError>
     }
 }
 
-/// Sends the signing request, unless the authority has it, and returns the checked chain in PEM.
+/// Sends the signing request, unless that was done before; returns the checked chain in PEM.
 pub(crate) async fn finish(
     order: &mut Order,
     request: &SigningRequest,
@@ -95,7 +95,7 @@ pub(crate) async fn finish(
     Ok(chain)
 }
 
-/// Places the order; without `replaced` if the authority does not accept that.
+/// Places the order; repeats it without `replaced` if the authority does not accept that.
 pub(crate) async fn place(
     account: &Account,
     hosts: &[Identifier],
@@ -110,7 +110,7 @@ pub(crate) async fn place(
     Ok(account.new_order(&NewOrder::new(hosts)).await?)
 }
 
-/// Answers the challenge of each host that the authority has not validated yet.
+/// Answers the challenges of hosts that are not validated yet.
 async fn answer_all(
     order: &mut Order,
     settings: &AcmeSettings,
@@ -168,7 +168,7 @@ impl Answers {
                 let host = host.strip_prefix("*.").unwrap_or(host);
                 let name = format!("_acme-challenge.{host}");
                 let value = key.dns_value();
-                // Removed after a failure too: the program may have made it.
+                // Removed after a failure as well, because the program may have created the record.
                 self.published.push(Answer::Record {
                     command: command.clone(),
                     name: name.clone(),
@@ -194,7 +194,7 @@ impl Drop for Answers {
                     name,
                     value,
                 } => {
-                    // A remaining record is harmless: its value is used once.
+                    // A leftover record is harmless, because its value is used once.
                     let change = RecordChange::Cleanup;
                     drop(tokio::task::spawn_blocking(move || {
                         dns_command::run(&command, change, &name, &value)
@@ -205,7 +205,7 @@ impl Drop for Answers {
     }
 }
 
-/// The reason why an order is not ready: the first challenge that failed, else `error`.
+/// Reason why an order is not ready: the first failed challenge, or else `error`.
 pub(crate) async fn refusal(order: &mut Order, error: Option<instant_acme::Error>) -> AcmeError {
     let mut authorizations = order.authorizations();
     while let Some(Ok(mut authorization)) = authorizations.next().await {
@@ -220,7 +220,7 @@ pub(crate) async fn refusal(order: &mut Order, error: Option<instant_acme::Error
     error.map_or(AcmeError::TimedOut, AcmeError::from)
 }
 
-/// Returns true if `host` is not validated yet, false if it is.
+/// Returns true if `host` still has to be validated.
 ///
 /// # Errors
 /// The authority has refused the host.

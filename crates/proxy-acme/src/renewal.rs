@@ -1,41 +1,41 @@
-//! The times of renewal and of further attempts: pure.
+//! Times of renewals and retries, as pure functions.
 
 use std::time::{Duration, SystemTime};
 
-/// Delay after the first failure; four times as long after each further one.
+/// Wait after the first failure; four times as long after each further one.
 const FIRST_RETRY: Duration = Duration::from_mins(1);
 const RETRY_FACTOR: u32 = 4;
-/// Maximum delay between two attempts, unless the authority requests a longer one.
+/// Maximum wait between two attempts, unless the authority requests more.
 const MAX_RETRY: Duration = Duration::from_hours(6);
-/// Maximum delay that the authority can request.
+/// Maximum wait that the authority can request.
 const MAX_ASKED: Duration = Duration::from_hours(7 * 24);
-/// Minimum interval between two certificates, for lifetimes of at least three times as long: it
-/// bounds the orders caused by a fast clock or a window in the past.
+/// Minimum interval between two certificates with a lifetime of at least three intervals. Limits
+/// the orders caused by a fast clock, or by a renewal window in the past.
 const MIN_ORDER_INTERVAL: Duration = Duration::from_hours(24);
-/// A window of the authority moves no renewal beyond this part of the lifetime before the end: 1/10.
+/// Divisor of the lifetime: the authority's window cannot move a renewal into the last tenth.
 const LAST_PART: u32 = 10;
-/// Renewals of machines with certificates of one day are spread over this part of the lifetime: 1/20.
+/// Divisor of the lifetime: renewals are spread over a twentieth.
 const SPREAD_PART: u32 = 20;
 
-/// The validity of a certificate.
+/// Validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Validity {
     pub(crate) not_before: SystemTime,
     pub(crate) not_after: SystemTime,
 }
 
-/// The window in which the authority requests a renewal. [RFC 9773 §4.2]
+/// Window in which the authority requests a renewal. [RFC 9773 §4.2]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// First moment of the window.
+    /// Start of the window.
     pub start: SystemTime,
-    /// Last moment of the window.
+    /// End of the window.
     pub end: SystemTime,
 }
 
-/// The time at which a certificate is renewed: in the window of the authority, else at two thirds
-/// of its life or a little earlier. `spread`, from 0 to 1, differs between certificates and is
-/// constant for each.
+/// Time of a certificate's renewal: in the authority's window, or else shortly before two thirds of
+/// its lifetime. `spread`, from 0 to 1, is constant for a certificate and differs between
+/// certificates.
 pub(crate) fn renewal_time(validity: Validity, window: Option<Window>, spread: f64) -> SystemTime {
     let Validity {
         not_before,
@@ -52,14 +52,14 @@ pub(crate) fn renewal_time(validity: Validity, window: Option<Window>, spread: f
     }
 }
 
-/// The earliest time of an order after a certificate that was obtained at `now`.
+/// Earliest time of an order after a certificate was obtained at `now`.
 pub(crate) fn earliest_order(validity: Validity, now: SystemTime) -> SystemTime {
     let lifetime = validity.not_after.duration_since(validity.not_before);
     now + (lifetime.unwrap_or_default() / 3).min(MIN_ORDER_INTERVAL)
 }
 
-/// The delay before the next attempt after `failures` in a row, at least one. `asked` is the delay
-/// requested by the authority.
+/// Wait before the next attempt after `failures` consecutive failures, at least one. `asked` is the
+/// wait requested by the authority.
 pub fn retry_delay(failures: u32, asked: Option<Duration>) -> Duration {
     let factor = RETRY_FACTOR.saturating_pow(failures.saturating_sub(1));
     let delay = FIRST_RETRY.saturating_mul(factor).min(MAX_RETRY);

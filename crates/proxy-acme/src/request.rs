@@ -1,4 +1,4 @@
-//! Keys, signing requests, and the certificates of TLS-ALPN-01.
+//! Keys, signing requests, and certificates for TLS-ALPN-01.
 
 use crate::error::AcmeError;
 use proxy_model::AcmeKeyType;
@@ -9,16 +9,16 @@ use rcgen::{
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use zeroize::Zeroizing;
 
-/// A key, with the request to sign a certificate for it.
+/// A key with its signing request.
 pub(crate) struct SigningRequest {
-    /// PKCS#8, PEM.
+    /// Private key, PKCS#8 in PEM.
     pub(crate) key_pem: Zeroizing<String>,
     pub(crate) der: Vec<u8>,
-    /// `SubjectPublicKeyInfo` of the key, DER. [RFC 5280 §4.1.2.7]
+    /// `SubjectPublicKeyInfo` of the key as DER. [RFC 5280 §4.1.2.7]
     pub(crate) public_key: Vec<u8>,
 }
 
-/// Generates a key and a signing request for `hosts`. Blocks: RSA takes up to a second.
+/// Generates a key and a signing request for `hosts`. Blocking: RSA takes up to a second.
 pub(crate) fn signing_request(
     hosts: &[String],
     key_type: AcmeKeyType,
@@ -33,7 +33,7 @@ pub(crate) fn signing_request(
     request_with(hosts, &key)
 }
 
-/// The signing request for `hosts` of a key that exists, PKCS#8 in PEM.
+/// Signing request for `hosts` with an existing key, PKCS#8 in PEM.
 pub(crate) fn signing_request_again(
     hosts: &[String],
     key_pem: &str,
@@ -55,7 +55,7 @@ fn request_with(hosts: &[String], key: &KeyPair) -> Result<SigningRequest, AcmeE
     })
 }
 
-/// The certificate that proves control over `host`, with its key. `digest` is the key
+/// Certificate and key that prove control over `host` by TLS-ALPN-01. `digest` is the key
 /// authorization's. [RFC 8737 §3]
 pub(crate) fn challenge_certificate(
     host: &str,

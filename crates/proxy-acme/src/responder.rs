@@ -1,17 +1,18 @@
-//! The answering side of challenges.
+//! Interface to the server that answers challenges.
 
 use crate::error::AcmeError;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Answers validations by authorities.
+/// Server that answers challenges of an authority.
 pub trait Responder: Send + Sync {
     /// Answers `GET /.well-known/acme-challenge/TOKEN` with `key_authorization`. [RFC 8555 §8.3]
     fn publish_token(&self, token: &str, key_authorization: &str);
 
-    /// Ends that.
+    /// Stops answering with the token.
     fn withdraw_token(&self, token: &str);
 
-    /// Shows `certificate` in handshakes for `host` with the protocol `acme-tls/1`. [RFC 8737 §3]
+    /// Presents `certificate` in handshakes for `host` with the protocol `acme-tls/1`. [RFC 8737
+    /// §3]
     ///
     /// # Errors
     /// The key is unusable.
@@ -22,6 +23,6 @@ pub trait Responder: Send + Sync {
         key: PrivateKeyDer<'static>,
     ) -> Result<(), AcmeError>;
 
-    /// Ends that.
+    /// Stops presenting the certificate.
     fn withdraw_certificate(&self, host: &str);
 }

@@ -1,4 +1,4 @@
-//! The files of one certificate and its account.
+//! Files of a certificate and its account.
 
 use crate::error::AcmeError;
 use crate::settings::AcmeSettings;
@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// Bytes of a digest that are part of a name, as twice as many digits.
+/// Number of digest bytes in a file name, as two digits each.
 const DIGEST_BYTES: usize = 4;
 
-/// The files of one certificate and its account, in a folder of its authority.
+/// Files of a certificate and its account, in a folder for the authority.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
     root: PathBuf,
@@ -23,15 +23,15 @@ pub struct Storage {
     name: String,
 }
 
-/// The right to contact the authority, for one process at a time. Released by drop, and by the end
-/// of the process.
+/// Exclusive right of a process to contact the authority. Released on drop, or when the process
+/// ends.
 #[derive(Debug)]
 pub(crate) struct StorageLock {
     _file: File,
 }
 
 impl Storage {
-    /// The paths of these settings' files, without accessing them.
+    /// Determines the paths for these settings, without accessing files.
     pub fn new(settings: &AcmeSettings) -> Self {
         let (hosts, directory) = (&settings.hosts, &settings.directory);
         let storage = &settings.storage;
@@ -48,13 +48,13 @@ impl Storage {
         }
     }
 
-    /// The file with the private key and the chain, PEM. It may be missing.
+    /// PEM file with private key and chain; may be missing.
     pub fn certificate_file(&self) -> PathBuf {
         let name = format!("{}.pem", self.name);
         self.certificates().join(name)
     }
 
-    /// The file with the account and its key, JSON.
+    /// JSON file with the account and its key.
     pub(crate) fn account_file(&self) -> PathBuf {
         self.folder.join("account.json")
     }
@@ -63,30 +63,30 @@ impl Storage {
         self.folder.join("certificates")
     }
 
-    /// The stored key and chain; `None` if there are none. Blocks.
+    /// Reads key and chain; `None` if they are missing. Blocking.
     pub(crate) fn read_certificate(&self) -> Result<Option<Vec<u8>>, AcmeError> {
         read(&self.certificate_file())
     }
 
-    /// The stored account; `None` if there is none. Blocks.
+    /// Reads the account; `None` if it is missing. Blocking.
     pub(crate) fn read_account(&self) -> Result<Option<Vec<u8>>, AcmeError> {
         read(&self.account_file())
     }
 
-    /// Replaces the stored key and chain. Blocks.
+    /// Replaces key and chain. Blocking.
     pub(crate) fn write_certificate(&self, pem: &[u8]) -> Result<(), AcmeError> {
         self.make_folders()?;
         write(&self.certificate_file(), pem)
     }
 
-    /// Replaces the stored account. Blocks.
+    /// Replaces the account. Blocking.
     pub(crate) fn write_account(&self, account: &[u8]) -> Result<(), AcmeError> {
         self.make_folders()?;
         write(&self.account_file(), account)
     }
 
-    /// The lock of the authority's folder; `None` while another process or task holds it. Waits for the
-    /// disk only.
+    /// Acquires the lock of the authority's folder; `None` while another process or task holds it.
+    /// Blocks only for the disk.
     pub(crate) fn lock(&self) -> Result<Option<StorageLock>, AcmeError> {
         self.make_folders()?;
         let path = self.folder.join("lock");
@@ -113,7 +113,7 @@ impl Storage {
     }
 }
 
-/// Reads a file; `None` if there is none.
+/// Reads a file; `None` if it is missing.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -122,8 +122,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
     }
 }
 
-/// Replaces a file atomically: readers, and the disk after a crash, have the old or the new
-/// contents.
+/// Replaces a file atomically: readers find the old or the new contents, even after a crash.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), AcmeError> {
     let fault = failed(path);
     let temporary = path.with_extension("new");
@@ -154,7 +153,7 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> AcmeError {
     }
 }
 
-/// The part of a file's name for a host; a wildcard's `*` becomes `_`.
+/// Part of a file name for a host, with `_` for a wildcard's `*`.
 fn file_name(host: &str) -> String {
     let safe = |c: char| match c {
         'a'..='z' | '0'..='9' | '.' | '-' => c,
