@@ -1,11 +1,11 @@
-//! Decoding of a message body.
+//! Incremental decoding of message bodies.
 
 use crate::body_length::BodyLength;
 use crate::chunked_decoder::{self, ChunkedDecoder};
 use bytes::{Bytes, BytesMut};
 use http_body::{Frame, SizeHint};
 
-/// The rest of a body.
+/// Decoder for the remainder of a body.
 #[derive(Debug)]
 pub struct BodyDecoder(BodyRemainder);
 
@@ -17,7 +17,7 @@ enum BodyRemainder {
 }
 
 impl BodyDecoder {
-    /// The decoder of a body with this framing.
+    /// Creates a decoder for a body with this framing.
     #[must_use]
     pub const fn new(extent: BodyLength) -> Self {
         Self(match extent {
@@ -55,14 +55,15 @@ impl BodyDecoder {
         }
     }
 
-    /// Counts bytes of a body with a known length that were moved without being read.
+    /// Subtracts bytes of a body with a known length that were moved elsewhere, for example by
+    /// splicing.
     pub fn skip(&mut self, count: u64) {
         if let BodyRemainder::Length(left) = &mut self.0 {
             *left = left.saturating_sub(count);
         }
     }
 
-    /// The rest of a body with a known length, if all of it is in `unread`.
+    /// Takes the remainder of a body with a known length, if `unread` contains all of it.
     pub fn take_whole(&mut self, unread: &mut BytesMut) -> Option<Bytes> {
         let BodyRemainder::Length(left) = &mut self.0 else {
             return None;
@@ -73,7 +74,7 @@ impl BodyDecoder {
         Some(chunked_decoder::take(unread, left).unwrap_or_default())
     }
 
-    /// The next piece of data, or the trailers, as far as `unread` contains them.
+    /// Takes the next piece of data, or the trailers, as far as `unread` contains them.
     pub fn take(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
         match &mut self.0 {
             BodyRemainder::Length(left) => chunked_decoder::take(unread, left).map(Frame::data),

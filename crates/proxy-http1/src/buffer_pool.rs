@@ -1,21 +1,21 @@
-//! Buffers reused from message to message by one thread.
+//! Per-thread pools of buffers, reused from message to message.
 //!
-//! Last in, first out, because the last one is still in the processor's cache. Idle connections
-//! hold none.
+//! The pools are last in, first out, because the last buffer is still in the processor's cache.
+//! Idle connections hold no buffers.
 
 use http::HeaderMap;
 use proxy_framing::Lines;
 use std::cell::{Cell, RefCell};
 
-/// Maximum capacity of all pooled buffers of a kind together, in fields: of about 120 bytes in a header map,
-/// half a megabyte in all, and of 24 bytes in a list of lines.
+/// Maximum total capacity of pooled buffers of one kind, in fields. A field takes about 120 bytes
+/// in a header map, which makes half a megabyte, and 24 bytes in a list of lines.
 const MAX_POOLED_FIELDS: usize = 4_096;
 
 /// Maximum capacity of a pooled buffer, in fields.
 const MAX_FIELDS: usize = 64;
 
-/// Maximum number of repeated values in a pooled map. A map keeps the memory for them and does not
-/// report its size.
+/// Maximum number of repeated values in a pooled map, which keeps their memory without reporting
+/// its size.
 const MAX_REPEATED_VALUES: usize = 16;
 
 /// Maximum capacity of a pooled text buffer, in bytes.
@@ -27,7 +27,7 @@ thread_local! {
     static MAPS: RefCell<Pool<HeaderMap>> = const { RefCell::new(Pool::new()) };
 }
 
-/// Empty buffers with the sum of their capacities, in fields.
+/// Empty buffers, with their total capacity in fields.
 struct Pool<T> {
     buffers: Vec<T>,
     fields: usize,
@@ -47,7 +47,7 @@ impl<T> Pool<T> {
         Some(buffer)
     }
 
-    /// Keeps an empty buffer for `capacity` fields, if there is room for it.
+    /// Adds an empty buffer with room for `capacity` fields, unless the pool is full.
     fn keep(&mut self, buffer: T, capacity: usize) {
         if self.fields + capacity <= MAX_POOLED_FIELDS {
             self.fields += capacity;
@@ -56,14 +56,14 @@ impl<T> Pool<T> {
     }
 }
 
-/// An empty list of line positions, for [`Head::take`](crate::fields::Head::take).
+/// Takes an empty list of line positions, for [`Head::take`](crate::fields::Head::take).
 #[must_use]
 pub fn lines() -> Lines {
     let pooled = LINES.with_borrow_mut(|pool| pool.take(|lines| lines.fields.capacity()));
     pooled.unwrap_or_default()
 }
 
-/// Returns an unused list to the pool of this thread.
+/// Returns a list to this thread's pool.
 pub(crate) fn keep_lines(lines: Lines) {
     let room = lines.fields.capacity();
     if (1..=MAX_FIELDS).contains(&room) {
@@ -71,7 +71,7 @@ pub(crate) fn keep_lines(lines: Lines) {
     }
 }
 
-/// An empty buffer for a head to be written.
+/// Takes an empty buffer for writing a head.
 pub(crate) fn text() -> Vec<u8> {
     TEXT.take()
 }
@@ -83,13 +83,13 @@ pub(crate) fn keep_text(mut text: Vec<u8>) {
     }
 }
 
-/// An empty map, from the pool if available.
+/// Takes an empty map.
 pub(crate) fn map() -> HeaderMap {
     let pooled = MAPS.with_borrow_mut(|pool| pool.take(HeaderMap::capacity));
     pooled.unwrap_or_default()
 }
 
-/// Returns an unused map to the pool of this thread.
+/// Returns a map to this thread's pool.
 pub fn keep_map(mut map: HeaderMap) {
     bound_map(&mut map);
     let room = map.capacity();
@@ -99,8 +99,8 @@ pub fn keep_map(mut map: HeaderMap) {
     }
 }
 
-/// Replaces `map` by one that will not be pooled, if it holds more than the maximum of repeated
-/// values. To be called while the values are in the map.
+/// Replaces `map` by one that is never pooled, if it has too many repeated values. Call it while
+/// the map still contains the values.
 pub fn bound_map(map: &mut HeaderMap) {
     if MAX_REPEATED_VALUES < map.len() - map.keys_len() {
         map.reserve(MAX_FIELDS + 1);

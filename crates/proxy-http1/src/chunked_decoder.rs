@@ -1,4 +1,4 @@
-//! Decoding of chunked bodies that a validator has accepted. [RFC 9112 §7.1]
+//! Decoding of chunked bodies, which a validator has accepted before. [RFC 9112 §7.1]
 
 use crate::fields::{self, Fields};
 use bytes::{Buf, Bytes, BytesMut};
@@ -6,23 +6,23 @@ use http::HeaderMap;
 use http_body::Frame;
 use proxy_framing::Lines;
 
-/// State of reading a chunked body.
+/// State within a chunked body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChunkedDecoder {
-    /// Before the line with the next chunk's size.
+    /// Before a line with a chunk size.
     Size,
-    /// Within a chunk, with this many bytes remaining.
+    /// Within a chunk, with the number of remaining bytes.
     Data(u64),
-    /// After a chunk's data, before its line end.
+    /// After a chunk's data, before its line break.
     DataEnd,
-    /// After the last chunk.
+    /// In the trailer section, after the last chunk.
     Trailers,
     /// After the trailers.
     End,
 }
 
 impl ChunkedDecoder {
-    /// The next piece of data, or the trailers, as far as `unread` contains them.
+    /// Takes the next piece of data, or the trailers, as far as `unread` contains them.
     pub(crate) fn next(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
         loop {
             match self {
@@ -62,8 +62,8 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Consumes the line end of the last data, and the end of a body without trailers, if they have
-    /// arrived, so that the reader of the last data is notified of the end.
+    /// Consumes the line break after the last data, and the end of a body without trailers, if they
+    /// have arrived, so that the reader of the last data learns of the end.
     pub(crate) fn consume_end(&mut self, unread: &mut BytesMut) {
         if *self == Self::DataEnd && unread.starts_with(b"\r\n0\r\n\r\n") {
             unread.advance(7);
@@ -72,7 +72,7 @@ impl ChunkedDecoder {
     }
 }
 
-/// At most `left` bytes of `unread`; `None` if it is empty.
+/// Takes at most `left` bytes of `unread`; `None` if `unread` is empty.
 pub(crate) fn take(unread: &mut BytesMut, left: &mut u64) -> Option<Bytes> {
     let most = usize::try_from(*left).unwrap_or(usize::MAX);
     let count = unread.len().min(most);

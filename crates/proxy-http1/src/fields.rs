@@ -1,4 +1,4 @@
-//! Field lines, read from accepted bytes and written from headers.
+//! Field lines: read from validated bytes, written from headers.
 
 use crate::body_length::BodyLength;
 use crate::{buffer_pool, find_byte, names};
@@ -7,7 +7,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_framing::{FieldLine, Lines, is_name};
 
-/// The raw bytes of a head with the positions of its lines.
+/// Raw bytes of a head, with the positions of its lines.
 #[derive(Debug)]
 pub struct Head {
     pub(crate) bytes: Bytes,
@@ -15,10 +15,10 @@ pub struct Head {
 }
 
 impl Head {
-    /// Takes the head at the beginning of `unread`, its empty line included; `None` if it is
+    /// Takes the head at the start of `unread`, including its empty line; `None` if it is
     /// incomplete.
     ///
-    /// `lines` are the positions recorded by a validator; if empty, the lines are searched for.
+    /// `lines` are the positions recorded by the validator; if empty, the lines are searched.
     pub fn take(unread: &mut BytesMut, mut lines: Lines) -> Option<Self> {
         if lines.end == 0 {
             let start = find_byte::position(b'\n', unread)? + 1;
@@ -31,13 +31,13 @@ impl Head {
         Some(Self { bytes, lines })
     }
 
-    /// The positions of its lines.
+    /// Positions of the lines.
     #[must_use]
     pub fn lines(&self) -> &Lines {
         &self.lines
     }
 
-    /// The raw bytes.
+    /// Raw bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
@@ -50,7 +50,8 @@ impl Drop for Head {
     }
 }
 
-/// Records the field lines from `start` to the empty line; `None` if they are incomplete.
+/// Records the positions of field lines from `start` to the empty line; `None` if they are
+/// incomplete.
 pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> {
     lines.begin(start);
     let mut from = start;
@@ -71,24 +72,24 @@ pub(crate) fn find(lines: &mut Lines, bytes: &[u8], start: usize) -> Option<()> 
     }
 }
 
-/// Header fields with their meaning for the message.
+/// Header fields, and their meaning for the framing and the connection.
 #[derive(Debug)]
 pub(crate) struct Fields {
     pub(crate) headers: HeaderMap,
     /// Framing of the body; `None` if no field determines it.
     pub(crate) extent: Option<BodyLength>,
-    /// True if connections are kept by default in the message's version.
+    /// Whether connections persist by default in the message's version.
     usual: bool,
-    /// The value of `Connection`: keep-alive or close; `None` for neither.
+    /// `Connection`: true for `keep-alive`, false for `close`; `None` for neither.
     persistent: Option<bool>,
-    /// True if `Expect: 100-continue` is present.
+    /// Whether `Expect: 100-continue` is present.
     pub(crate) expects: bool,
-    /// True if `TE: trailers` is present.
+    /// Whether `TE: trailers` is present.
     pub(crate) takes_trailers: bool,
 }
 
 impl Fields {
-    /// Without fields yet; `keeps` is the version's default for keeping the connection.
+    /// Starts without fields; `keeps` is the version's default for persistence.
     pub(crate) fn new(headers: HeaderMap, keeps: bool) -> Self {
         Self {
             headers,
@@ -100,12 +101,12 @@ impl Fields {
         }
     }
 
-    /// Returns true if the sender keeps the connection open.
+    /// Returns true if the connection persists after the message.
     pub(crate) fn keeps(&self) -> bool {
         self.persistent.unwrap_or(self.usual)
     }
 
-    /// Reads the `lines` of `bytes`; `None` if one is not a field line.
+    /// Parses the `lines` of `bytes`; `None` if one is not a field line.
     pub(crate) fn take(&mut self, bytes: &Bytes, lines: &Lines) -> Option<()> {
         names::with_cache(|names| {
             for &FieldLine { from, colon, end } in &lines.fields {
@@ -137,7 +138,8 @@ impl Fields {
         self.headers.append(name, value);
     }
 
-    /// `close` has precedence, whichever of several lines it is in. [RFC 9112 §9.3]
+    /// Evaluates a `Connection` line. `close` wins over `keep-alive`, in whichever line it is. [RFC
+    /// 9112 §9.3]
     fn connect(&mut self, options: &HeaderValue) {
         if lists(options, "close") {
             self.persistent = Some(false);
@@ -163,7 +165,7 @@ pub fn write_line(name: &HeaderName, value: &HeaderValue, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Returns true if the comma-separated `list` contains `wanted`, case-insensitively.
+/// Returns true if the comma-separated `list` contains `wanted`, ignoring case.
 pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
     let list = list.as_bytes();
     list.eq_ignore_ascii_case(wanted.as_bytes())
@@ -172,7 +174,7 @@ pub(crate) fn lists(list: &HeaderValue, wanted: &str) -> bool {
             .any(|one| one.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes()))
 }
 
-/// Returns true if the field of this name is hop-by-hop, or lists such fields.
+/// Returns true if the field is hop-by-hop, or may list such fields.
 #[inline]
 pub(crate) fn is_hop_by_hop(name: &[u8]) -> bool {
     match name.len() {
@@ -187,7 +189,7 @@ pub(crate) fn is_hop_by_hop(name: &[u8]) -> bool {
     }
 }
 
-/// A decimal number of 1 to 18 digits.
+/// Parses a decimal number of 1 to 18 digits.
 pub(crate) fn number(text: &[u8]) -> Option<u64> {
     if !matches!(text.len(), 1..=18) {
         return None;
@@ -198,11 +200,11 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// The range of the text between `from` and `to` without the white space around it.
+/// Range of the text between `from` and `to`, without surrounding white space.
 #[inline]
 pub(crate) fn trimmed(line: &[u8], from: usize, to: usize) -> (usize, usize) {
     match line.get(from..to) {
-        // The common form: one space before it and a CR after it.
+        // Fast path: one space before the text, and a CR after it.
         Some([b' ', b'!'..=b'~', .., b'!'..=b'~', b'\r']) => (from + 1, to - 1),
         Some(_) | None => trimmed_anyhow(line, from, to),
     }

@@ -1,16 +1,16 @@
-//! Search for a byte that is probably near.
+//! Search for a byte that is expected nearby.
 
-/// Above this length a search with wider registers is worth its start-up cost.
+/// Length above which a search with wider registers is worth its start-up cost.
 const SHORT_SEARCH_BYTES: usize = 64;
 
 const WORD_BYTES: usize = size_of::<u64>();
 const ONES: u64 = u64::MAX / 0xff;
 const HIGH: u64 = 0x80 * ONES;
 
-/// The position of the first `wanted` in `bytes`.
+/// Position of the first `wanted` in `bytes`.
 ///
-/// Tests eight bytes at a time: where a byte of `differs` is 0, subtracting one borrows from its
-/// own high bit, and no lower byte has done so.
+/// Tests eight bytes at a time. A zero byte in `differs` is a match: subtracting one then borrows
+/// from its high bit. The lowest such bit is exact, because no lower byte has borrowed.
 #[inline]
 pub(crate) fn position(wanted: u8, bytes: &[u8]) -> Option<usize> {
     let pattern = ONES * u64::from(wanted);

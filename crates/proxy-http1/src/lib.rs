@@ -1,7 +1,7 @@
-//! Reading and writing of HTTP/1.1 messages, for both sides of a proxy.
+//! Parsing and serialization of HTTP/1.1 messages, for both sides of a proxy.
 //!
-//! All input was validated by `proxy-framing` before: this crate does not report errors again, and
-//! returns nothing for input that is not a message.
+//! `proxy-framing` validates all input first. Therefore this crate reports no errors, and returns
+//! nothing for input that is not a message.
 
 mod body_decoder;
 mod body_length;

@@ -1,4 +1,4 @@
-//! Writing of a message: its head, then its body as it arrives.
+//! Sending of messages: a head, followed by the body as it arrives.
 
 use crate::splice::{Pipe, SpliceFrom, SpliceTo};
 use crate::{buffer_pool, fields};
@@ -11,40 +11,40 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite;
 
-/// Maximum size of data that is copied after the head instead of a vectored write, in bytes.
+/// Maximum size of data that is copied behind the head instead of written with a vectored write.
 const COPY_MAX_BYTES: usize = 2048;
 
-/// With this many bytes buffered, they are written before the body is polled again.
+/// Number of buffered bytes from which on they are written before the body is polled again.
 const WRITE_AT_BYTES: usize = 16 * 1024;
 
-/// Minimum rest of a body for splicing, in bytes; for shorter ones a pipe costs more than it saves.
+/// Minimum remainder of a body for splicing; for less, a pipe costs more than it saves.
 const SPLICE_MIN_BYTES: u64 = 96 * 1024;
 
-/// The framing in which a body is sent. [RFC 9112 §6]
+/// Framing in which a body is sent. [RFC 9112 §6]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// Unchanged, with exactly this length in bytes.
+    /// Unchanged, with exactly this number of bytes.
     Length(u64),
     /// In chunks.
     Chunked {
-        /// True if trailers are sent after the last chunk.
+        /// Whether trailers follow the last chunk.
         trailers: bool,
     },
     /// Unchanged, until the connection closes.
     UntilClose,
 }
 
-/// The bytes to be written, and the body that provides the rest.
+/// Bytes to be written, and the body that provides more.
 #[derive(Debug)]
 pub struct MessageWriter<B> {
-    /// Heads, chunk lines and small data; written up to `start`.
+    /// Heads, chunk lines and small pieces of data; written up to `start`.
     text: Vec<u8>,
     start: usize,
-    /// Data after the text, not copied.
+    /// Data to be written after `text`, without copying it.
     piece: Bytes,
-    /// Spliced data. It is written first: nothing else was waiting when the pipe was filled.
+    /// Spliced data, written first: the pipe is filled only when nothing else is waiting.
     pipe: Option<Pipe>,
-    /// True if the line end of the chunk in `piece` is not written yet.
+    /// Set if the line break after the chunk in `piece` is still to be written.
     owes_line_end: bool,
     body: Option<Upload<B>>,
     unflushed: bool,
@@ -56,7 +56,7 @@ pub struct MessageWriter<B> {
 enum State {
     #[default]
     Open,
-    /// The body failed; the bytes before are written first.
+    /// The body has failed; earlier bytes are still written.
     Cut,
     /// The peer has closed its reading side.
     Deaf,
@@ -65,31 +65,31 @@ enum State {
 #[derive(Debug)]
 struct Upload<B> {
     body: B,
-    /// Framing, with the remaining length if it is known.
+    /// Framing, with the remaining length if known.
     framing: Framing,
     manner: CopyMode,
 }
 
-/// Transfer of a body's bytes between two sockets.
+/// How a body's bytes are transferred between two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyMode {
-    /// Read and written, until splicing is worthwhile.
+    /// By reading and writing, until splicing is worthwhile.
     Undecided,
     Spliced,
-    /// Read and written to the end.
+    /// By reading and writing to the end.
     Copied,
 }
 
-/// The reason why the rest of a message cannot be sent.
+/// Reason why the remainder of a message cannot be sent.
 #[derive(Debug)]
 pub enum WriteError {
-    /// The body failed, or does not have the announced length.
+    /// The body failed, or its length differs from the announced one.
     Body,
     /// Writing to the connection failed.
     Io(io::Error),
 }
 
-/// The body failed, or does not have the announced length.
+/// The body failed, or its length differs from the announced one.
 struct Cut;
 
 impl<B> Default for MessageWriter<B> {
@@ -109,7 +109,7 @@ impl<B> Default for MessageWriter<B> {
 }
 
 impl<B> MessageWriter<B> {
-    /// The buffer for heads, which are written after all data that is already waiting.
+    /// Buffer for heads, which are written after all waiting data.
     #[inline]
     pub fn text(&mut self) -> &mut Vec<u8> {
         if self.text.capacity() == 0 {
@@ -118,7 +118,7 @@ impl<B> MessageWriter<B> {
         &mut self.text
     }
 
-    /// Resets the count of bytes and sends `body` after the head written to [`Self::text`].
+    /// Starts a message: resets the byte count, and sends `body` after the head in [`Self::text`].
     pub fn begin(&mut self, body: Option<(B, Framing)>) {
         self.sent = 0;
         self.body = body.map(|(body, framing)| Upload {
@@ -128,29 +128,29 @@ impl<B> MessageWriter<B> {
         });
     }
 
-    /// The body being sent.
+    /// The body that is being sent.
     pub fn body_mut(&mut self) -> Option<&mut B> {
         self.body.as_mut().map(|upload| &mut upload.body)
     }
 
-    /// Returns true if all bytes were written.
+    /// Returns true if all bytes are written.
     #[inline]
     pub fn is_done(&self) -> bool {
         self.body.is_none() && !self.is_blocked() && self.state == State::Open
     }
 
-    /// Returns true if bytes wait for the peer to accept them.
+    /// Returns true if bytes wait until the peer accepts them.
     #[inline]
     pub fn is_blocked(&self) -> bool {
         self.has_bytes() || self.unflushed
     }
 
-    /// Returns true if the peer has closed its reading side; it may still send.
+    /// Returns true if the peer has closed its reading side; it may still send data.
     pub fn is_write_closed(&self) -> bool {
         self.state == State::Deaf
     }
 
-    /// Bytes written since [`Self::begin`].
+    /// Number of bytes written since [`Self::begin`].
     pub fn sent(&self) -> u64 {
         self.sent
     }
@@ -159,8 +159,8 @@ impl<B> MessageWriter<B> {
         self.start < self.text.len() || !self.piece.is_empty() || self.pipe.is_some()
     }
 
-    /// Drops the unwritten bytes after a write error. The peer may have sent data before it closed,
-    /// and reading that shows how the exchange ends.
+    /// Drops unwritten bytes after a write error. The peer may have sent data before it closed, so
+    /// reading decides how the exchange ends.
     fn forget(&mut self) {
         self.state = State::Deaf;
         self.text.clear();
@@ -183,7 +183,8 @@ impl<B> MessageWriter<B> {
         self.start += text_length;
         self.piece.advance(count - text_length);
         if self.piece.is_empty() {
-            // Dropped now, so that the reader can reuse the buffer if this was its last reference.
+            // Dropped at once, so that the reader can reuse the buffer if this was the last
+            // reference.
             self.piece = Bytes::new();
         }
         if self.start == self.text.len() {
@@ -214,11 +215,11 @@ impl<B> MessageWriter<B> {
 }
 
 impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
-    /// Writes as much as possible. Ready when everything is written, or the peer has closed its
-    /// reading side.
+    /// Writes as much as possible. Ready when everything is written, or when the peer has closed
+    /// its reading side.
     ///
     /// # Errors
-    /// [`WriteError`]; the connection is unusable afterwards.
+    /// [`WriteError`], after which the connection is unusable.
     pub fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -260,7 +261,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         }
     }
 
-    /// Returns true if the next bytes of the body need no processing and are enough for a pipe.
+    /// Returns true if the next bytes of the body need no processing, and are worth a pipe.
     fn may_splice(&self, to: &impl SpliceTo) -> bool {
         let Some(upload) = &self.body else {
             return false;
@@ -273,7 +274,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         is_worth_it && !self.has_bytes() && to.can_splice() && upload.body.can_splice()
     }
 
-    /// Moves available bytes of the body into a pipe; nothing else is waiting to be written.
+    /// Moves available bytes of the body into a pipe. Nothing else may be waiting to be written.
     fn splice(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
         let (Some(upload), Some(mut pipe)) = (&mut self.body, Pipe::take()) else {
             return self.gather(cx);
@@ -372,7 +373,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
     }
 }
 
-/// Writes trailers, without the fields that are not allowed there. [RFC 9110 §6.5.1]
+/// Writes trailers, leaving out fields that are not permitted in them. [RFC 9110 §6.5.1]
 fn write_trailers(mut trailers: HeaderMap, out: &mut Vec<u8>) {
     for name in [CONTENT_LENGTH, HOST, TE, TRANSFER_ENCODING] {
         trailers.remove(name);
@@ -397,7 +398,7 @@ mod tests {
 
     const LENGTH: usize = 64 * 1024;
 
-    /// A body of one piece.
+    /// A body that arrives as one piece.
     struct Whole(Option<Bytes>);
 
     impl Body for Whole {

@@ -1,13 +1,13 @@
-//! A cache of field names, by the bytes that were sent.
+//! Cache of field names, keyed by the bytes that were sent.
 //!
-//! Most heads contain the same few names in the same spelling. A lookup here costs less than
-//! converting a name to lower case and testing whether it is a standard one, and does not allocate
-//! for a custom name.
+//! Most heads contain the same few names in the same spelling. A cache hit costs less than
+//! converting a name to lower case and testing whether it is standard, and allocates nothing for a
+//! custom name.
 
 use http::HeaderName;
 use std::cell::RefCell;
 
-/// Number of names in a thread's cache; each has one slot.
+/// Number of slots in a thread's cache, each for one name.
 const CACHED_NAMES: usize = 128;
 
 /// Maximum length of a cached name, in bytes.
@@ -17,11 +17,11 @@ thread_local! {
     static NAMES: RefCell<Names> = const { RefCell::new(Names(Vec::new())) };
 }
 
-/// The cached names of one thread, by the hash of their spelling.
+/// Cached names of a thread, by the hash of their spelling.
 #[derive(Debug)]
 pub(crate) struct Names(Vec<Option<CachedName>>);
 
-/// A name with the bytes it was sent as.
+/// A name, with the bytes by which it was sent.
 #[derive(Clone, Debug)]
 struct CachedName {
     spelt: u128,
@@ -29,14 +29,14 @@ struct CachedName {
     name: HeaderName,
 }
 
-/// Lends the cache of this thread, once for all names of a head.
+/// Passes the thread's cache to a closure, once for all names of a head.
 #[inline]
 pub(crate) fn with_cache<T>(read: impl FnOnce(&mut Names) -> T) -> T {
     NAMES.with_borrow_mut(read)
 }
 
 impl Names {
-    /// The name of `len` bytes at the beginning of `line`; `None` if it is invalid.
+    /// Returns the name in the first `len` bytes of `line`; `None` if it is invalid.
     #[inline]
     pub(crate) fn name(&mut self, line: &[u8], len: usize) -> Option<HeaderName> {
         let Some(spelt) = spelling(line, len) else {
@@ -63,7 +63,7 @@ impl Names {
     }
 }
 
-/// The first `len` bytes of `line` as a number; `None` if there are too few or too many.
+/// Packs the first `len` bytes of `line` into a number; `None` if there are too few or too many.
 #[inline]
 fn spelling(line: &[u8], len: usize) -> Option<u128> {
     if !(1..=MAX_NAME_BYTES).contains(&len) {
@@ -76,7 +76,7 @@ fn spelling(line: &[u8], len: usize) -> Option<u128> {
     Some(bytes & (u128::MAX >> (8 * (MAX_NAME_BYTES - len))))
 }
 
-/// Packs fewer than 16 bytes into a number, filled with zeros: the end of a head with a short last line.
+/// Packs fewer than 16 bytes into a number, padded with zeros: for a short last line of a head.
 fn padded(line: &[u8]) -> u128 {
     let from = |bytes: &[u8]| {
         bytes
@@ -99,7 +99,7 @@ fn padded(line: &[u8]) -> u128 {
 )]
 fn place(spelt: u128) -> usize {
     let folded = spelt as u64 ^ (spelt >> 64) as u64;
-    // Fibonacci hashing: the highest bits of the product depend on all of the factor's.
+    // Fibonacci hashing: the product's highest bits depend on all bits of the factor.
     let product = folded.wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (product >> (u64::BITS - CACHED_NAMES.ilog2())) as usize
 }

@@ -1,4 +1,4 @@
-//! Reads into buffers sized by the amount of data.
+//! Reads into buffers that adapt to the amount of data.
 
 use bytes::BytesMut;
 use std::cell::{Cell, RefCell};
@@ -11,57 +11,59 @@ use tokio_util::io::poll_read_buf;
 /// Size of a small read, in bytes.
 const SMALL_READ_BYTES: usize = 8 * 1024;
 
-/// A small read that returns more bytes than this is followed by large reads.
+/// Size of a small read's result above which large reads follow, in bytes.
 const GROW_ABOVE_BYTES: usize = 2 * 1024;
 
 /// Minimum size of a large read, in bytes.
 const LARGE_READ_BYTES: usize = 16 * 1024;
 
-/// Sum of the sizes of all large reads of a thread, in bytes beyond [`LARGE_READ_BYTES`] each. The
-/// limit exists because data for a slow client stays in memory for a long time.
+/// Maximum memory for a thread's large reads, in bytes beyond [`LARGE_READ_BYTES`] each. Limited
+/// because data for a slow client stays in memory for long.
 const SHARED_READ_BYTES: usize = 32 * 1024 * 1024;
 
-/// Divisor of the rest of [`SHARED_READ_BYTES`] that one connection may take, so that the first
-/// ones do not take everything.
+/// Divisor of the remaining [`SHARED_READ_BYTES`]: the part that one connection may take, so that
+/// the first connections do not use it up.
 const SHARE: usize = 16;
 
-/// Part of the memory limit that the large reads of one thread may use beyond [`LARGE_READ_BYTES`] each.
+/// Divisor of the process's memory limit: the part for a thread's large reads beyond
+/// [`LARGE_READ_BYTES`] each.
 const MEMORY_LIMIT_SHARE: u64 = 64;
 
 thread_local! {
-    /// [`SHARED_READ_BYTES`], or less under a memory limit.
+    /// Current limit: [`SHARED_READ_BYTES`], or less under a memory limit.
     static SHARED: Cell<usize> = const { Cell::new(SHARED_READ_BYTES) };
 
-    /// Bytes of [`SHARED_READ_BYTES`] in use.
+    /// Bytes of the limit in use.
     static TAKEN: Cell<usize> = const { Cell::new(0) };
 
-    /// The buffer of small reads, shared by the thread's connections, so that a connection holds
-    /// only the data it received.
+    /// Buffer for small reads, shared by the thread's connections, so that each connection holds
+    /// only the data that it has received.
     static SCRATCH: RefCell<Box<[u8; SMALL_READ_BYTES]>> = RefCell::new(Box::new([0; SMALL_READ_BYTES]));
 }
 
-/// The size of the next read: reads that fill their buffer are followed by larger ones, within the
-/// thread's shared memory for them.
+/// Chooses the size of the next read. Reads that fill their buffer are followed by larger ones,
+/// within the thread's shared memory.
 #[derive(Debug)]
 pub struct ReadStrategy {
-    /// Size of the next large read; `None` for a small read.
+    /// Size of the next large read; `None` for a small one.
     large: Option<usize>,
     most: usize,
 }
 
 impl ReadStrategy {
-    /// Reads of at most `most` bytes, a power of two of at least 16 KiB.
+    /// Creates a strategy for reads of at most `most` bytes, which must be a power of two and at
+    /// least 16 KiB.
     #[must_use]
     pub const fn up_to(most: usize) -> Self {
         Self { large: None, most }
     }
 
-    /// Returns to small reads.
+    /// Continues with small reads.
     pub fn forget(&mut self) {
         self.ask_for(None);
     }
 
-    /// Returns to the smallest large reads, if reads are larger.
+    /// Continues with the smallest large reads, if reads are larger now.
     pub fn moderate(&mut self) {
         self.ask_for(self.large.map(|_| LARGE_READ_BYTES));
     }
@@ -81,7 +83,7 @@ impl ReadStrategy {
         }
     }
 
-    /// Appends to `buffer`. Returns the number of bytes read: 0 at the end of the stream.
+    /// Reads and appends to `buffer`. Returns the number of bytes: 0 at the end of the stream.
     ///
     /// # Errors
     /// Errors of reading `from`.
@@ -134,7 +136,7 @@ impl Drop for ReadStrategy {
     }
 }
 
-/// Bounds the large reads of this thread by the memory limit of the process, in bytes.
+/// Limits the thread's large reads by the process's memory limit.
 pub fn limit_large_reads(max_memory_bytes: Option<u64>) {
     let share = max_memory_bytes.map(|max| max / MEMORY_LIMIT_SHARE);
     let share = share.and_then(|share| usize::try_from(share).ok());
@@ -145,7 +147,7 @@ fn beyond_least(large: Option<usize>) -> usize {
     large.map_or(0, |large| large.saturating_sub(LARGE_READ_BYTES))
 }
 
-/// Ready when the peer closes the connection or sends data; one byte of that data is lost.
+/// Ready when the peer closes the connection or sends data, of which one byte is lost.
 pub fn poll_hang_up(cx: &mut Context<'_>, from: &mut (impl AsyncRead + Unpin)) -> Poll<()> {
     let mut byte = [0];
     let polled = Pin::new(from).poll_read(cx, &mut ReadBuf::new(&mut byte));
@@ -159,7 +161,7 @@ mod tests {
 
     const MAX_READ_BYTES: usize = 512 * 1024;
 
-    /// The strategy after ten reads that filled their buffers.
+    /// A strategy after ten reads that filled their buffers.
     fn fed() -> ReadStrategy {
         let mut strategy = ReadStrategy::up_to(MAX_READ_BYTES);
         for _ in 0..10 {

@@ -1,4 +1,4 @@
-//! Request heads.
+//! Parsing and serialization of request heads.
 
 use crate::body_length::BodyLength;
 use crate::fields::{self, Fields, Head, is_hop_by_hop, number, trimmed};
@@ -9,47 +9,47 @@ use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
 use proxy_framing::{is_name, needs_escape_in_uri};
 
-/// A request head with its meaning for the message.
+/// A request head, and its meaning for framing and connection.
 #[derive(Debug)]
 pub struct RequestHead {
-    /// The head as the `http` crate represents it; without fields if `fields` has them.
+    /// The head as a type of the `http` crate; without fields if `fields` is present.
     pub request: Request<()>,
-    /// The fields, not in a map: none is hop-by-hop, but perhaps `Connection: keep-alive`.
+    /// Unparsed fields, if none of them is hop-by-hop except `Connection: keep-alive`.
     pub fields: Option<VerbatimFields>,
-    /// Framing of the body; a request without a length or coding has none. [RFC 9112 §6.3]
+    /// Framing of the body; without length or transfer coding there is no body. [RFC 9112 §6.3]
     pub extent: BodyLength,
-    /// True if the client keeps the connection open.
+    /// Whether the connection persists after the request.
     pub keeps: bool,
-    /// True if `Expect: 100-continue` is present. [RFC 9110 §10.1.1]
+    /// Whether `Expect: 100-continue` is present. [RFC 9110 §10.1.1]
     pub expects: bool,
-    /// True if `TE: trailers` is present. [RFC 9110 §10.1.4]
+    /// Whether `TE: trailers` is present. [RFC 9110 §10.1.4]
     pub takes_trailers: bool,
 }
 
-/// The path and query as sent, stored in a request's extensions: the `http` crate cannot hold some
-/// of their bytes unescaped, and the request's URI has them escaped.
+/// Path and query as sent, in a request's extensions. The `http` crate does not accept some of
+/// their bytes, so the request's URI has these escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawTarget(pub Bytes);
 
 impl RawTarget {
-    /// The form for a URI, with those bytes escaped that the `http` crate does not hold; `None` if
-    /// that is longer than the crate allows, or the target is malformed.
+    /// Path and query with the bytes escaped that the `http` crate does not accept; `None` if the
+    /// result is too long for the crate, or the target is malformed.
     #[must_use]
     pub fn for_uri(&self) -> Option<PathAndQuery> {
         PathAndQuery::from_maybe_shared(Bytes::from(escaped(&self.0))).ok()
     }
 }
 
-/// The end of a request line; HTTP/1.0 has the same length.
+/// End of a request line; HTTP/1.0 has the same length.
 const LINE_END: &[u8] = b" HTTP/1.1\r\n";
 
-/// Meaning of a head's fields for the message, if they need not be in a map.
+/// Meaning of the fields, in case they need not be parsed into a map.
 struct Summary {
     length: u64,
     keeps: bool,
 }
 
-/// Parses an accepted head; `None` if the `http` crate cannot hold its method or target.
+/// Parses a validated head; `None` if the `http` crate does not accept its method or target.
 #[must_use]
 pub fn read_request(head: Head) -> Option<RequestHead> {
     let is_new = head.bytes.get(..head.lines.start)?.ends_with(LINE_END);
@@ -67,7 +67,7 @@ pub fn read_request(head: Head) -> Option<RequestHead> {
     read_fields(&head, request, is_new)
 }
 
-/// The meaning of the fields; `None` if one is hop-by-hop, except `Connection: keep-alive`.
+/// Evaluates the fields; `None` if one of them is hop-by-hop, except `Connection: keep-alive`.
 fn summary(Head { bytes, lines }: &Head, is_new: bool) -> Option<Summary> {
     let (mut length, mut keeps) = (0, is_new);
     for line in &lines.fields {
@@ -91,7 +91,7 @@ fn summary(Head { bytes, lines }: &Head, is_new: bool) -> Option<Summary> {
     Some(Summary { length, keeps })
 }
 
-/// Reads the fields into the map of `request`.
+/// Parses the fields into the map of `request`.
 fn read_fields(
     Head { bytes, lines }: &Head,
     mut request: Request<()>,
@@ -111,7 +111,7 @@ fn read_fields(
     })
 }
 
-/// The head without its fields.
+/// Parses the head without its fields.
 fn read_line(Head { bytes: head, lines }: &Head, is_new: bool) -> Option<Request<()>> {
     let line = head.get(..lines.start)?;
     let method_end = find_byte::position(b' ', line)?;
@@ -137,8 +137,8 @@ fn read_line(Head { bytes: head, lines }: &Head, is_new: bool) -> Option<Request
     Some(request)
 }
 
-/// An `OPTIONS` target without a path concerns the whole server, which only its bytes show. [RFC
-/// 9112 §3.2.4]
+/// Parses the target. `OPTIONS` with a target that lacks a path concerns the whole server, which
+/// only the raw bytes show. [RFC 9112 §3.2.4]
 fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     if *method != Method::OPTIONS || names_path(&target) {
         return Uri::from_maybe_shared(target).ok();
@@ -148,8 +148,8 @@ fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     Uri::from_parts(parts).ok()
 }
 
-/// `target` with those bytes escaped that framing accepts and the `http` crate does not. Every
-/// decoder reads the escaped form as the same target.
+/// Escapes those bytes of `target` that framing accepts and the `http` crate does not. The escaped
+/// target is equivalent.
 #[cold]
 fn escaped(target: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(target.len() + 16);
@@ -165,7 +165,7 @@ fn escaped(target: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The path and query of a target, which may be an absolute URI.
+/// Path and query of a target, which may be an absolute URI.
 fn origin_form(target: Bytes) -> Option<RawTarget> {
     if target.starts_with(b"/") {
         return Some(RawTarget(target));
@@ -189,7 +189,7 @@ fn names_path(target: &[u8]) -> bool {
     }
 }
 
-/// Appends the head of `request` in HTTP/1.1, followed by the field lines that `more` appends.
+/// Appends the head of `request` as HTTP/1.1, followed by the field lines that `more` appends.
 pub fn write_request<B>(request: &Request<B>, out: &mut Vec<u8>, more: impl FnOnce(&mut Vec<u8>)) {
     let target = request.uri().path_and_query();
     let target = target.map_or("/", PathAndQuery::as_str).as_bytes();

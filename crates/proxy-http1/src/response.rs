@@ -8,29 +8,30 @@ use crate::verbatim::VerbatimFields;
 use http::{Response, StatusCode, Version};
 use proxy_framing::{RequestKind, is_name};
 
-/// Length of `HTTP/1.x SSS`, which the validator has found to be present.
+/// Length of `HTTP/1.x SSS`, which the validator has checked.
 const STATUS_END: usize = 12;
 
-/// A response head with its meaning for the message.
+/// A response head, and its meaning for framing and connection.
 #[derive(Debug)]
 pub struct ResponseHead {
-    /// The head as the `http` crate represents it; an uncommon reason phrase is in its extensions.
+    /// The head as a type of the `http` crate; an unusual reason phrase is in its extensions.
     pub response: Response<()>,
     /// Framing of the body.
     pub extent: BodyLength,
-    /// True if the target keeps the connection open.
+    /// Whether the connection persists after the response.
     pub keeps: bool,
 }
 
 impl Head {
-    /// The status of a response head; `None` if it is not one.
+    /// Status of a response head; `None` if it is malformed.
     #[must_use]
     pub fn status(&self) -> Option<StatusCode> {
         StatusCode::from_bytes(self.bytes.get(9..STATUS_END)?).ok()
     }
 }
 
-/// Parses an accepted head of the response to a request of this kind; `None` if it is not one.
+/// Parses a validated head of the response to a request with this method; `None` if it is
+/// malformed.
 #[must_use]
 pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     let Head { bytes: head, lines } = whole;
@@ -43,7 +44,8 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     let bodiless = kind == RequestKind::Head
         || status.is_informational()
         || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    // A body that the head announces against its status would be read as the next response. [RFC 9112 §6.3]
+    // A body announced despite a status without one would be read as the next response. [RFC 9112
+    // §6.3]
     let announces_surplus = status == StatusCode::NO_CONTENT
         && read
             .extent
@@ -59,11 +61,11 @@ pub fn read_response(whole: &Head, kind: RequestKind) -> Option<ResponseHead> {
     })
 }
 
-/// Reads an accepted head without its fields, if it is a final response with a body of known length and has
-/// no hop-by-hop field; returns any other head, for [`read_response`].
+/// Reads a validated head without parsing its fields, if it is a final response with a body of
+/// known length and no hop-by-hop field. Otherwise returns the head, for [`read_response`].
 ///
 /// # Errors
-/// The head, if its fields must be read.
+/// The head, if its fields must be parsed.
 pub fn read_verbatim(
     head: Head,
     kind: RequestKind,
@@ -100,7 +102,7 @@ fn summary(head: &Head, kind: RequestKind) -> Option<ResponseHead> {
     })
 }
 
-/// The response without its fields, and whether its version keeps connections open by default.
+/// Response without its fields, and whether its version makes connections persistent by default.
 fn start(head: &Head, status: StatusCode) -> (Response<()>, bool) {
     let is_new = head.bytes.get(7) == Some(&b'1');
     let mut response = Response::new(());

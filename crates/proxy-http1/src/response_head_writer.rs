@@ -1,4 +1,4 @@
-//! Writing of response heads.
+//! Serialization of response heads.
 
 use crate::fields;
 use crate::message_writer::Framing;
@@ -10,12 +10,12 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Version};
 use proxy_framing::is_name;
 use std::ops::Range;
 
-/// A reason phrase that is not the usual one for its status.
+/// A reason phrase that differs from the status's standard one.
 #[derive(Clone, Debug)]
 pub(crate) struct Reason(Bytes);
 
 impl Reason {
-    /// The phrase at `place` of `head`, unless it is empty or the standard one.
+    /// The phrase at `place` of `head`; `None` if it is empty or the standard one.
     pub(crate) fn uncommon(head: &Bytes, place: Range<usize>, status: StatusCode) -> Option<Self> {
         let phrase = head
             .get(place.clone())
@@ -25,39 +25,39 @@ impl Reason {
     }
 }
 
-/// The request that a response answers, and properties of the connection.
+/// Properties of the answered request and of the connection.
 #[derive(Clone, Debug)]
 pub struct ResponseContext<'r> {
-    /// The request's method.
+    /// Method of the request.
     pub method: &'r Method,
-    /// The request's version.
+    /// HTTP version of the request.
     pub version: Version,
-    /// True if the connection shall be kept open.
+    /// Whether the connection should persist.
     pub keeps: bool,
-    /// True if the client sent `TE: trailers`.
+    /// Whether the client sent `TE: trailers`.
     pub takes_trailers: bool,
-    /// Value of `Date` for a response without one.
+    /// `Date` for a response that has none.
     pub date: &'r HeaderValue,
-    /// A field that replaces all fields of its name.
+    /// A field that replaces all fields with its name.
     pub field: Option<(HeaderName, &'r [u8])>,
     /// Fields of the head that are not in its map.
     pub verbatim: Option<&'r VerbatimFields>,
-    /// Numeric fields, each of which replaces all fields of its name.
+    /// Numeric fields, each of which replaces all fields with its name.
     pub numbers: &'r [(HeaderName, u64)],
-    /// Length of the body in bytes; `None` if it is unknown.
+    /// Length of the body; `None` if unknown.
     pub length: Option<u64>,
 }
 
-/// The framing decided by writing a head.
+/// Decisions made while writing a head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Framing of the body; `None` without a body.
+    /// Framing of the body; `None` if there is no body.
     pub framing: Option<Framing>,
-    /// True if the connection stays open.
+    /// Whether the connection persists.
     pub keeps: bool,
 }
 
-/// Appends `head` as the response to `to`. [RFC 9112 §6, §9.3]
+/// Appends `head` as a response in the context `to`. [RFC 9112 §6, §9.3]
 pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>) -> Written {
     let is_switch = head.status == StatusCode::SWITCHING_PROTOCOLS;
     let mut framing = framing(head, to);
@@ -122,7 +122,7 @@ pub fn write_response(head: &Parts, to: &ResponseContext<'_>, out: &mut Vec<u8>)
     Written { framing, keeps }
 }
 
-/// Appends the field of the body's framing, unless its length was `measured` by a field before.
+/// Appends the field for the body's framing, unless an earlier field has `measured` the length.
 #[inline]
 fn write_framing(framing: Option<Framing>, measured: bool, out: &mut Vec<u8>) {
     match framing {
@@ -138,7 +138,7 @@ fn write_framing(framing: Option<Framing>, measured: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the fields of `to` that replace fields of the response.
+/// Appends the fields of `to` that replace those of the response.
 fn write_own(to: &ResponseContext<'_>, out: &mut Vec<u8>) {
     if let Some((name, value)) = &to.field {
         out.extend_from_slice(name.as_str().as_bytes());
@@ -154,7 +154,7 @@ fn write_own(to: &ResponseContext<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns true if a field of `to` replaces the one of this name, in any case.
+/// Returns true if a field of `to` replaces the one with this name, ignoring case.
 fn is_replaced(name: &[u8], to: &ResponseContext<'_>) -> bool {
     let is_same = |own: &HeaderName| {
         let own = own.as_str();
@@ -182,7 +182,7 @@ fn status_line(head: &Parts, version: Version, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Framing of the body; `None` if a body is not allowed, for any head.
+/// Framing of the body; `None` if the response must not have one, whatever its head says.
 fn framing(head: &Parts, to: &ResponseContext<'_>) -> Option<Framing> {
     let bodiless = to.method == Method::HEAD
         || head.status.is_informational()

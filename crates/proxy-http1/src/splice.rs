@@ -1,4 +1,5 @@
-//! Moving of bytes from socket to socket through a kernel pipe, without copying. [splice(2)]
+//! Moves bytes from socket to socket through a kernel pipe, without copying them to user space.
+//! [splice(2)]
 
 use rustix::io::Errno;
 use rustix::pipe::{
@@ -13,23 +14,22 @@ use tokio::net::TcpStream;
 
 /// Maximum number of pipes in use in one thread; further bodies are copied.
 ///
-/// A client that reads nothing occupies a pipe with its contents.
+/// A client that reads nothing keeps a pipe occupied.
 const MAX_PIPES_IN_USE: usize = 32;
 
-/// Requested capacity of a pipe, in bytes. The same amount is copied at once, so a splice blocks
-/// other connections no longer than a copy.
+/// Requested capacity of a pipe, equal to the amount that is copied at once: a splice delays other
+/// connections no longer than a copy.
 const PIPE_BYTES: usize = 256 * 1024;
 
-/// Minimum useful capacity of a pipe, in bytes. The kernel limits users with very many pipes to
-/// small ones.
+/// Minimum useful capacity of a pipe: the kernel gives small pipes to users with very many of them.
 const MIN_PIPE_BYTES: usize = 64 * 1024;
 
-/// A body that can be moved into a pipe.
+/// A body that can be spliced into a pipe.
 pub trait SpliceFrom {
     /// Returns true if the next bytes are in a socket and need no processing.
     fn can_splice(&self) -> bool;
 
-    /// Moves at most `most` bytes. `None`: the body has to be read instead, perhaps to find its
+    /// Moves at most `most` bytes. `None` if the body must be read instead, for example to get its
     /// error.
     fn poll_splice(
         &mut self,
@@ -39,22 +39,22 @@ pub trait SpliceFrom {
     ) -> Poll<Option<usize>>;
 }
 
-/// A stream that a pipe can be emptied into.
+/// A stream that a pipe can be spliced into.
 pub trait SpliceTo {
-    /// Returns true if it is a plain socket, without processing of the bytes.
+    /// Returns true if the stream is a plain socket, which does not process the bytes.
     fn can_splice(&self) -> bool;
 
-    /// Moves as many bytes as the stream accepts and returns their number.
+    /// Moves as many bytes as the stream accepts; returns their number.
     ///
     /// # Errors
     /// Errors of writing to the stream.
     fn poll_splice(&mut self, cx: &mut Context<'_>, pipe: &mut Pipe) -> Poll<io::Result<usize>>;
 }
 
-/// A pipe with its contents. Dropped empty, it returns to its thread's pool.
+/// A pipe with its contents. If it is empty when dropped, it returns to its thread's pool.
 #[derive(Debug)]
 pub struct Pipe {
-    // `None` only during drop.
+    // `None` only while dropping.
     ends: Option<Ends>,
     held: usize,
 }
@@ -69,7 +69,7 @@ struct Ends {
 struct PipePool {
     in_use: usize,
     idle: Vec<Ends>,
-    /// Minimum number of idle pipes since the last [`close_idle_pipes`].
+    /// Minimum number of idle pipes since the last call of [`close_idle_pipes`].
     unneeded: usize,
 }
 
@@ -77,13 +77,13 @@ thread_local! {
     static PIPE_POOL: RefCell<PipePool> = RefCell::default();
 }
 
-/// Closes the idle pipes of this thread that were not used since the last call.
+/// Closes this thread's idle pipes that were not needed since the last call.
 pub fn close_idle_pipes() {
     PIPE_POOL.with_borrow_mut(PipePool::close_unneeded);
 }
 
 impl Pipe {
-    /// An empty pipe; `None` at the thread's maximum, or if the kernel refuses one.
+    /// Takes an empty pipe; `None` at the thread's maximum, or if the kernel refuses to create one.
     #[must_use]
     pub fn take() -> Option<Self> {
         let ends = PIPE_POOL.with_borrow_mut(PipePool::lend)?;
@@ -103,7 +103,8 @@ impl Pipe {
     /// number: 0 at the end of the stream.
     ///
     /// # Errors
-    /// Errors of reading; [`io::ErrorKind::Unsupported`] if the kernel does not support the call.
+    /// Errors of reading; [`io::ErrorKind::Unsupported`] if the kernel does not support the system
+    /// call.
     pub fn poll_fill(
         &mut self,
         cx: &mut Context<'_>,
@@ -129,7 +130,7 @@ impl Pipe {
         }
     }
 
-    /// Moves bytes from the pipe to a socket, as many as it accepts, and returns their number.
+    /// Moves as many bytes as the socket accepts from the pipe to it; returns their number.
     ///
     /// # Errors
     /// Errors of writing.
@@ -156,7 +157,7 @@ impl Pipe {
 impl Drop for Pipe {
     fn drop(&mut self) {
         let ends = self.ends.take().filter(|_| self.held == 0);
-        // A thread that ends has lost its pool.
+        // The pool is gone if the thread is ending.
         let returned = PIPE_POOL.try_with(|pool| pool.borrow_mut().take_back(ends));
         returned.unwrap_or_default();
     }
@@ -193,14 +194,14 @@ impl Ends {
     }
 }
 
-/// Returns true if the socket was not ready although it was reported ready.
+/// Returns true if a socket was not ready although it was reported as ready.
 fn is_early(moved: &io::Result<usize>) -> bool {
     moved
         .as_ref()
         .is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
 }
 
-/// A kernel without the call and a sandbox that forbids it return different errors.
+/// Maps the different errors of kernels without the system call and of sandboxes that forbid it.
 fn into_io_error(error: Errno) -> io::Error {
     match error {
         Errno::INVAL | Errno::NOSYS | Errno::PERM | Errno::ACCESS => {
@@ -217,7 +218,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// Both ends of a TCP connection.
+    /// The two ends of a TCP connection.
     async fn pair() -> (TcpStream, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap());
@@ -225,7 +226,7 @@ mod tests {
         (client.unwrap(), accepted.unwrap().0)
     }
 
-    /// Number of pipes in use and of idle ones.
+    /// Number of pipes in use, and of idle pipes.
     fn pooled() -> (usize, usize) {
         PIPE_POOL.with_borrow(|pool| (pool.in_use, pool.idle.len()))
     }

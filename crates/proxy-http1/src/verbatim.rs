@@ -1,6 +1,6 @@
-//! Heads with fields that are written unchanged, without a map of them.
+//! Heads whose fields are forwarded without parsing them into a map.
 //!
-//! Most messages pass a proxy unchanged. Reading their fields into a map, and writing them from it, costs
+//! Most messages pass a proxy unchanged. Parsing their fields into a map and serializing them costs
 //! more than the rest of the head.
 
 use crate::buffer_pool;
@@ -8,18 +8,18 @@ use crate::fields::{Fields, Head, trimmed};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_framing::{FieldLine, is_name};
 
-/// The field lines of a head, none of which is hop-by-hop, but perhaps `Connection: keep-alive` of a request.
+/// Field lines of a head. None of them is hop-by-hop, except `Connection: keep-alive` in a request.
 #[derive(Debug)]
 pub struct VerbatimFields(pub(crate) Head);
 
-/// Writes the letters of an accepted name in lower case, eight at a time.
+/// Converts a validated name to lower case, eight letters at a time.
 fn lower(name: &mut [u8]) {
     let (words, _) = name.as_chunks_mut();
     for word in words {
         lower_word(word);
     }
     match name.last_chunk_mut() {
-        // It overlaps the last whole word, which stays as it is.
+        // This word overlaps the previous one, whose letters are already in lower case.
         Some(word) => lower_word(word),
         None => {
             for byte in name {
@@ -33,7 +33,7 @@ fn lower(name: &mut [u8]) {
 fn lower_word(word: &mut [u8; 8]) {
     const ONES: u64 = u64::MAX / 0xff;
     let letters = u64::from_le_bytes(*word);
-    // Names are ASCII, so that no sum carries into the next byte.
+    // Names are ASCII, so no sum carries into the next byte.
     let from_a = letters + u64::from(0x80 - b'A') * ONES;
     let beyond_z = letters + u64::from(0x7f - b'Z') * ONES;
     let capitals = from_a & !beyond_z & (0x80 * ONES);
@@ -41,15 +41,16 @@ fn lower_word(word: &mut [u8; 8]) {
 }
 
 impl VerbatimFields {
-    /// Name, in the client's case, and value of each field.
+    /// Name, in the sender's spelling, and value of each field.
     #[inline]
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let lines = self.0.lines.fields.iter();
         lines.map(|line| (self.name(line), self.value(line)))
     }
 
-    /// Name, in the client's case, and value of each field. Fields of one name follow each other, at the place of the first.
-    /// Each line is compared with all others: a map is faster for hundreds of lines.
+    /// Iterates over the name, in the sender's spelling, and the value of each field. Fields with
+    /// the same name follow each other, at the position of the first. Each line is compared with
+    /// all lines, so for hundreds of lines a map is faster.
     pub fn grouped(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let lines = &self.0.lines.fields;
         lines.iter().enumerate().flat_map(move |(at, line)| {
@@ -66,7 +67,7 @@ impl VerbatimFields {
         })
     }
 
-    /// The value of the first field of this name.
+    /// Value of the first field with this name.
     #[must_use]
     pub fn first(&self, name: &HeaderName) -> Option<HeaderValue> {
         let name = name.as_str().as_bytes();
@@ -75,13 +76,13 @@ impl VerbatimFields {
         self.shared(self.value(line))
     }
 
-    /// A value that shares the memory of `value`, which is one of the fields'.
+    /// A `Bytes` that shares the memory of `value`, which must be a value of these fields.
     #[must_use]
     pub fn shared(&self, value: &[u8]) -> Option<HeaderValue> {
         HeaderValue::from_maybe_shared(self.0.bytes.slice_ref(value)).ok()
     }
 
-    /// A map of the fields.
+    /// Parses the fields into a map.
     #[must_use]
     pub fn to_map(&self) -> HeaderMap {
         let Head { bytes, lines } = &self.0;
@@ -107,10 +108,10 @@ impl VerbatimFields {
         self.0.bytes.get(from..to).unwrap_or_default()
     }
 
-    /// Appends the fields of which `takes` accepts the name, with names in lower case.
+    /// Appends the fields whose names `takes` accepts, in lower case.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mut takes: impl FnMut(&[u8]) -> bool) {
         let lines = &self.0.lines.fields;
-        // The first line that is neither written nor left out.
+        // First line that is neither written nor left out yet.
         let mut first = 0;
         for (at, line) in lines.iter().enumerate() {
             let is_taken = takes(self.name(line));
@@ -126,7 +127,7 @@ impl VerbatimFields {
         self.copy(lines.get(first..).unwrap_or_default(), out);
     }
 
-    /// Returns true if the line has the form in which lines are written, but for capital letters in its name.
+    /// Returns true if a line is in canonical form, apart from capital letters in its name.
     #[inline]
     fn is_common(&self, line: &FieldLine) -> bool {
         let after_colon = self.0.bytes.get(line.colon + 1..line.end);
@@ -136,7 +137,7 @@ impl VerbatimFields {
         )
     }
 
-    /// Appends neighbouring lines in common form, all at once.
+    /// Appends adjacent lines in canonical form with a single copy.
     fn copy(&self, lines: &[FieldLine], out: &mut Vec<u8>) {
         let [first, ..] = lines else {
             return;
