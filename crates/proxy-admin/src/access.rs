@@ -1,4 +1,5 @@
-//! Authorization of requests.
+//! Authorization of requests: bearer tokens, Basic authentication for the page at `/`, and
+//! protection from requests of foreign web pages.
 
 pub(crate) mod token;
 
@@ -14,30 +15,30 @@ use proxy_routing::normal_host;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-/// Paths that probes request without a token: liveness, and readiness for traffic. All other paths
-/// require the token.
+/// Paths of probes, for liveness and readiness. They need no token; all other paths do.
 const PUBLIC_PATHS: [&str; 2] = ["/health", "/ready"];
 
-/// The page for browsers, which send a token as the password of Basic authentication. They add it
-/// to requests of any other page too, so no path that changes state accepts it.
+/// Path of the page for browsers, which also accepts the token as a password of Basic
+/// authentication. Browsers repeat that password in requests from any site, so no path that changes
+/// state may accept it.
 const PAGE_PATH: &str = "/";
 
-/// Authorization at one listening socket.
+/// Authorization rules of one listening socket.
 #[derive(Debug)]
 pub struct Access {
     token: ArcSwapOption<Token>,
-    /// True if a browser on this machine can connect to the socket.
+    /// True for TCP sockets, to which the web pages in a local browser can send requests.
     reachable_by_browsers: bool,
 }
 
 impl Access {
-    /// A TCP socket: requests need `token`; without one, every request is accepted unless its
-    /// `Host` is a name other than `localhost`.
+    /// Rules for a TCP socket. With a `token`, requests must carry it. Without one, the `Host` of a
+    /// request must be an IP address or `localhost`.
     ///
-    /// That exception prevents DNS rebinding: a page of some host may let its own name resolve to
-    /// 127.0.0.1 and read responses as its own. Its requests have its name in `Host`, so without a
-    /// token only IP addresses and `localhost` are accepted there. A page of another site may send a POST
-    /// without a preflight request, such as a purge: its `Origin` is not this host, and refused.
+    /// The rule for `Host` prevents DNS rebinding: the name of a foreign web page may resolve to
+    /// 127.0.0.1, so that its scripts read responses as if from its own site, but `Host` still
+    /// contains that name. Requests from pages of another site that may change state, such as a
+    /// purge by POST, are refused by `Sec-Fetch-Site` or `Origin`.
     #[must_use]
     pub fn tcp(token: Option<Token>) -> Self {
         Self {
@@ -46,7 +47,7 @@ impl Access {
         }
     }
 
-    /// A Unix socket: access to its file is the authorization.
+    /// Rules for a Unix socket, which needs no token: the file's permissions are the authorization.
     #[must_use]
     pub fn unix() -> Self {
         Self {
@@ -55,12 +56,12 @@ impl Access {
         }
     }
 
-    /// Requires `token` from the next request on.
+    /// Replaces the token, for the next request on.
     pub fn change_token(&self, token: Option<Token>) {
         self.token.store(token.map(Arc::new));
     }
 
-    /// Checks that this request is authorized.
+    /// Checks that the request is authorized.
     pub(crate) fn admit(&self, head: &Parts) -> Result<(), Problem> {
         if PUBLIC_PATHS.contains(&head.uri.path()) {
             return Ok(());
@@ -78,7 +79,7 @@ impl Access {
     }
 }
 
-/// Returns true for a request of the page for browsers, which only reads.
+/// Returns true for reads of the page for browsers.
 pub(crate) fn is_page(head: &Parts) -> bool {
     head.uri.path() == PAGE_PATH && (head.method == Method::GET || head.method == Method::HEAD)
 }
@@ -98,7 +99,7 @@ fn check_token(token: &Token, head: &Parts) -> Result<(), Problem> {
     Err(Problem::new(reason, Detail::None))
 }
 
-/// The credentials after the scheme `Bearer`, in any case. [RFC 9110 §11.1]
+/// Returns the token after the scheme `Bearer`, which is case-insensitive. [RFC 9110 §11.1]
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     let (scheme, rest) = value.as_bytes().split_at_checked("Bearer ".len())?;
     scheme
@@ -106,7 +107,7 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
         .then(|| rest.trim_ascii())
 }
 
-/// The password of Basic authentication; the user is ignored. [RFC 7617 §2]
+/// Returns the password of Basic authentication, and ignores the user. [RFC 7617 §2]
 fn password(value: &HeaderValue) -> Option<Vec<u8>> {
     let (scheme, rest) = value.as_bytes().split_at_checked("Basic ".len())?;
     let is_basic = scheme.eq_ignore_ascii_case(b"Basic ");
@@ -118,15 +119,15 @@ fn password(value: &HeaderValue) -> Option<Vec<u8>> {
     Some(pair.get(colon + 1..)?.to_vec())
 }
 
-/// Returns true if a browser sent a request that may change something for a page of another site. Browsers
-/// say so in `Sec-Fetch-Site` or, older ones, in `Origin`; pages can set neither.
+/// Returns true for a request that may change state and that a browser sent from a page of another
+/// site. Browsers set `Sec-Fetch-Site`, and older ones `Origin`; pages cannot change either.
 fn is_cross_site(head: &Parts) -> bool {
     if head.method == Method::GET || head.method == Method::HEAD {
         return false;
     }
     let headers = &head.headers;
     if let Some(site) = headers.get("sec-fetch-site") {
-        // `none`: the user's own request, without a page.
+        // `none`: entered by the user, not sent by a page.
         return site != "same-origin" && site != "none";
     }
     let Some(origin) = headers.get(ORIGIN) else {
@@ -139,7 +140,7 @@ fn is_cross_site(head: &Parts) -> bool {
     !own.any(|authority| authority.eq_ignore_ascii_case(host))
 }
 
-/// The host as sent, with its port.
+/// Returns the requested host, including its port.
 fn host_of(head: &Parts) -> Option<&[u8]> {
     match head.uri.authority() {
         Some(authority) => Some(authority.as_str().as_bytes()),
@@ -147,8 +148,8 @@ fn host_of(head: &Parts) -> Option<&[u8]> {
     }
 }
 
-/// Returns true if the request's host is an IP address or `localhost`. A request without a host was
-/// not sent by a browser.
+/// Returns true if the requested host is an IP address or `localhost`, or if there is none:
+/// browsers always send one.
 fn is_local(head: &Parts) -> bool {
     let Some(named) = host_of(head) else {
         return true;
@@ -159,7 +160,8 @@ fn is_local(head: &Parts) -> bool {
     normal_host(text).is_ok_and(|host| {
         let name = &*host.name;
         let is_v6 = name.starts_with('[');
-        // Without the dot at its end that stands for the root of all names.
+        // Checks `text`, because `normal_host` removes a trailing dot: `localhost.` is not
+        // accepted.
         let written = text.split(':').next().unwrap_or_default();
         is_v6 || name.parse::<Ipv4Addr>().is_ok() || written.eq_ignore_ascii_case("localhost")
     })

@@ -1,4 +1,4 @@
-//! The body of `/admin/agents`.
+//! The JSON document of `/admin/agents`: state and counts of external agents.
 
 use proxy_health::BreakerState;
 use proxy_plan::{AgentEndpointAddress, AgentPlan, Plan};

@@ -1,4 +1,4 @@
-//! Header fields of all responses, and error responses.
+//! Common header fields of all responses, and rendering of error responses.
 
 pub(crate) mod correlation;
 
@@ -20,7 +20,7 @@ const BEARER: HeaderValue = HeaderValue::from_static("Bearer");
 const BASIC: HeaderValue =
     HeaderValue::from_static("Basic realm=\"proxyd: the token is the password\"");
 
-/// A problem as a response extension; [`finish`] renders it.
+/// Response extension with the problem that [`finish`] renders.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused(pub(crate) Problem);
 
@@ -36,12 +36,12 @@ pub(crate) fn json(document: &Value) -> Response {
     json_bytes(document.to_string().into())
 }
 
-/// A JSON document in serialized form.
+/// Responds with JSON text.
 pub(crate) fn json_bytes(document: Bytes) -> Response {
     ([(CONTENT_TYPE, JSON_CONTENT_TYPE)], document).into_response()
 }
 
-/// Adds the fields common to all responses to `response`, and the body if it is a problem.
+/// Adds the common header fields, and renders the response's problem if it has one.
 pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> Response {
     let (mut parts, mut body) = response.into_parts();
     if let Some(Refused(problem)) = parts.extensions.remove::<Refused>() {
@@ -61,7 +61,7 @@ pub(crate) fn finish(response: Response, method: &Method, id: &HeaderValue) -> R
     Response::from_parts(parts, body)
 }
 
-/// The error response to `problem`, without the fields common to all responses.
+/// Renders `problem` without the common header fields.
 pub(crate) fn local_reply(problem: &Problem, id: &HeaderValue) -> LocalReply {
     let mut reply = LocalReply::new(problem, ResponseForm::Json, id);
     if problem.error_type() == ErrorType::AuthenticationFailed {
@@ -70,8 +70,8 @@ pub(crate) fn local_reply(problem: &Problem, id: &HeaderValue) -> LocalReply {
     reply
 }
 
-/// Adds the challenge that makes a browser show its dialog for the token, if the response refuses
-/// one.
+/// Adds a Basic challenge to a response that refuses the token, so that browsers ask for the
+/// password.
 pub(crate) fn ask_browser(mut response: Response) -> Response {
     if response.status() == StatusCode::UNAUTHORIZED {
         response.headers_mut().append(WWW_AUTHENTICATE, BASIC);
@@ -85,7 +85,7 @@ pub(crate) fn add_common(headers: &mut HeaderMap, id: &HeaderValue) {
     headers.insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
 }
 
-/// `document` with status 200 if ready, else 503.
+/// Responds with `document`: status 200 if ready, else 503.
 pub(crate) fn ready_or_unavailable(is_ready: bool, document: &Value) -> Response {
     let status = if is_ready {
         StatusCode::OK

@@ -1,4 +1,4 @@
-//! The figures of the store of responses, and purges.
+//! Figures of the response cache, and purges.
 
 use crate::json_body::parse_members;
 use crate::state::AdminState;
@@ -7,14 +7,14 @@ use proxy_errors::{Detail, Problem, Reason};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The body of `/admin/cache`, and `cache` in `/admin/stats`: the figures of the store, all 0 if no route caches.
+/// Figures of the cache for `/admin/cache` and `/admin/stats`; all 0 if no route caches.
 pub(crate) fn document(state: &AdminState) -> Value {
     let documents = state.plan.load();
     let store = documents.plan.cache();
     figures(&store.map_or_else(Figures::default, |store| store.figures()))
 }
 
-/// Removes the responses that `body` names.
+/// Removes the cached responses that `body` selects.
 pub(crate) fn purge(state: &AdminState, body: &[u8]) -> Result<Value, Problem> {
     let store = store(state)?;
     let purge =
@@ -50,7 +50,8 @@ fn figures(figures: &Figures) -> Value {
     })
 }
 
-/// Reads one of `{"url": "https://…"}`, `{"prefix": "https://…"}`, `{"tag": "…"}` and `{"all": true}`.
+/// Parses one of `{"url": "https://…"}`, `{"prefix": "https://…"}`, `{"tag": "…"}` and
+/// `{"all": true}`.
 fn read(body: &[u8]) -> Result<Purge, String> {
     let members = parse_members(body)?;
     let mut all = members.iter();
@@ -72,7 +73,7 @@ fn read(body: &[u8]) -> Result<Purge, String> {
 
 const ONE_OF: &str = "write one of `url`, `prefix`, `tag` and `\"all\": true`";
 
-/// A URL as keys have it: absolute, with the host in lower case and a path.
+/// Normalizes a URL to the form of cache keys: absolute, with the host in lower case and a path.
 fn absolute(url: &str) -> Result<String, String> {
     let wrong = || "write an absolute URL, such as `https://www.example.com/news`".to_owned();
     let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;

@@ -1,4 +1,4 @@
-//! One connection, from accept to close.
+//! Service of one connection, from accept to close.
 
 pub(crate) mod activity;
 pub(crate) mod gate;
@@ -19,16 +19,17 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Maximum time for a head, and for idling between two requests.
+/// Maximum time for receiving a head, and between two requests.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Maximum time for the last bytes to be sent.
+/// Maximum time for sending the last bytes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Size of hyper's read and write buffers, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Serves `stream` until it ends; once `stopping` is true, until the current request is answered.
+/// Serves requests on `stream` until it closes. If `stopping` becomes true, only the current
+/// request is completed.
 pub(crate) async fn serve<S>(
     stream: S,
     admin: AdminService,

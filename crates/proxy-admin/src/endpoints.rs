@@ -1,4 +1,4 @@
-//! The endpoints of the admin interface.
+//! Paths of the admin interface and their handlers.
 
 mod page;
 
@@ -19,12 +19,12 @@ use proxy_telemetry::Format;
 use serde_json::{Value, json as object};
 use std::sync::Arc;
 
-/// Maximum size of a request's body.
+/// Maximum size of a request body.
 const MAX_BODY_BYTES: usize = 64 * 1024;
 
 type AdminRequest = State<Arc<AdminState>>;
 
-/// Every path with its handler. HEAD is answered like GET.
+/// Lists each path with its handler. HEAD is answered like GET.
 fn endpoints() -> [(&'static str, MethodRouter<Arc<AdminState>>); 16] {
     [
         ("/", get(show_page)),
@@ -98,7 +98,7 @@ fn readiness(state: &AdminState) -> Response {
     ready_or_unavailable(ready, &document)
 }
 
-/// The router over [`endpoints`]; other paths and methods are refused.
+/// Creates the router. Unknown paths and methods get error responses.
 pub(crate) fn router(state: Arc<AdminState>) -> Router {
     let refuse = |reason| Refused(Problem::new(reason, Detail::None));
     let mut router = Router::new();
@@ -132,7 +132,7 @@ async fn change_target(
     path: Result<Path<(String, String)>, PathRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Refused> {
-    // A path with escapes that are not text names no target.
+    // Escapes that do not decode to UTF-8 match no target.
     let Path((upstream, address)) =
         path.map_err(|_| Refused(Problem::new(Reason::AdminTargetUnknown, Detail::None)))?;
     let body = body.map_err(|rejection| body_problem(&rejection))?;
@@ -162,7 +162,7 @@ async fn purge_cache(
     Ok(json(&document))
 }
 
-/// The problem of an unreadable body: too large or incomplete.
+/// Describes a body that is too large or incomplete.
 fn body_problem(rejection: &BytesRejection) -> Refused {
     let limit = u64::try_from(MAX_BODY_BYTES).unwrap_or(u64::MAX);
     if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
@@ -184,7 +184,7 @@ fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {
     (fields, page).into_response()
 }
 
-/// The recorded requests, oldest first, one line of JSON each.
+/// Returns the recorded requests as lines of JSON, oldest first.
 async fn recording(State(state): AdminRequest) -> Result<Response, Refused> {
     let lines = state.sources.recording.lines();
     let lines = lines.ok_or_else(|| Refused(Problem::new(Reason::RouteNotFound, Detail::None)))?;

@@ -1,4 +1,4 @@
-//! The body of `/admin/explain`: the decision on a request that is not sent.
+//! The JSON document of `/admin/explain`: the route of a described request, which is not sent.
 
 use crate::json_body::parse_members;
 use proxy_errors::{Detail, Problem, Reason};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 const MEMBERS: [&str; 5] = ["method", "url", "headers", "client_ip", "listener"];
 
-/// The decision of `plan` on the request that `body` describes, under the health that targets have now.
+/// Explains the decision of `plan` on the request in `body`, with the current health of targets.
 pub(crate) fn document(plan: &Plan, body: &[u8]) -> Result<Value, Problem> {
     let refuse = |wrong| Problem::new(Reason::AdminBodyInvalid, Detail::text(wrong));
     let request = read(body).map_err(refuse)?;
@@ -46,7 +46,7 @@ fn text<'m>(members: &'m Map<String, Value>, name: &str) -> Result<Option<&'m st
     }
 }
 
-/// `{"name": "value"}`, where a list is a repeated field.
+/// Parses `{"name": "value"}`; a list is a repeated field.
 fn headers(members: &Map<String, Value>) -> Result<Vec<(String, String)>, String> {
     let wrong = || "`headers` is an object of names with a text or a list of texts".to_owned();
     let written = match members.get("headers") {

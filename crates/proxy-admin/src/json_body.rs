@@ -1,4 +1,4 @@
-//! JSON objects in bodies of requests.
+//! Parser for JSON objects in request bodies, which refuses duplicate names.
 
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -9,8 +9,8 @@ use std::fmt;
 /// Parses `body` as an object, and returns its members.
 ///
 /// # Errors
-/// The body is not JSON, is not an object, or has an object with a duplicate name, at any depth: a reader
-/// before this one may have used the other value.
+/// `body` is not JSON, not an object, or has duplicate names in an object at any depth. Parsers
+/// disagree about the value of a duplicate, so a gateway may have checked another one.
 pub(crate) fn parse_members(body: &[u8]) -> Result<Map<String, Value>, String> {
     let Members(members) = serde_json::from_slice(body).map_err(|error| {
         let what = match error.classify() {
@@ -22,7 +22,7 @@ pub(crate) fn parse_members(body: &[u8]) -> Result<Map<String, Value>, String> {
     Ok(members)
 }
 
-/// An object without duplicate names.
+/// JSON object without duplicate names.
 struct Members(Map<String, Value>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -45,7 +45,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// Reads a value of any type, by the same rule.
+/// Parses a value of any type; refuses duplicate names in nested objects.
 struct AnyValue;
 
 impl<'de> DeserializeSeed<'de> for AnyValue {

@@ -1,9 +1,8 @@
-//! The admin interface of a running proxy: health, status, metrics, and the effective
-//! configuration.
+//! Admin interface of a running proxy: health, status, metrics, and the effective configuration.
 //!
-//! [`serve`] answers requests at one listening socket, from an [`AdminState`] that all sockets
-//! share, if the socket's [`Access`] authorizes them. It runs concurrently on the control thread
-//! and never accesses a worker.
+//! [`serve`] answers requests at one listening socket, if the socket's [`Access`] authorizes them.
+//! All sockets share an [`AdminState`]. The interface runs on the control thread, and never accesses
+//! a worker.
 
 mod json_body;
 

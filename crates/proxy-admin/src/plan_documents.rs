@@ -1,4 +1,4 @@
-//! Documents that depend on the plan alone, serialized on first request, once per plan.
+//! JSON documents that depend only on the plan, serialized once per plan, at the first request.
 
 mod routes;
 
@@ -8,7 +8,6 @@ use proxy_plan::{Plan, render};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
-/// A plan with its serialized documents.
 #[derive(Debug)]
 pub(crate) struct PlanDocuments {
     pub(crate) plan: Arc<Plan>,
@@ -25,7 +24,7 @@ impl PlanDocuments {
         }
     }
 
-    /// The body of `/admin/routes`.
+    /// Returns the document of `/admin/routes`.
     pub(crate) fn routes(&self) -> Bytes {
         let written = self.routes.get_or_init(|| {
             let mut out = Vec::new();
@@ -35,7 +34,7 @@ impl PlanDocuments {
         written.clone()
     }
 
-    /// The body of `/admin/config`.
+    /// Returns the document of `/admin/config`.
     pub(crate) fn config(&self) -> Bytes {
         let written = self.config.get_or_init(|| {
             let model = self.plan.model();
@@ -54,7 +53,7 @@ impl PlanDocuments {
     }
 }
 
-/// Appends an array without holding all members in memory.
+/// Appends an array, member by member, so that not all of them are in memory as values.
 fn write_array(out: &mut Vec<u8>, members: impl Iterator<Item = Value>) {
     out.push(b'[');
     for (position, member) in members.enumerate() {

@@ -1,4 +1,4 @@
-//! A listening socket and its connections.
+//! Listening sockets of the admin interface, and their connections.
 
 use crate::access::Access;
 use crate::connection;
@@ -15,32 +15,32 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
-/// Maximum number of connections. A further one closes the connection that has been idle for
-/// longest, so that idle clients do not block access.
+/// Maximum number of connections of a socket. At the maximum, a new connection closes the one that
+/// has been idle for longest, so that idle clients cannot block access.
 const MAX_CONNECTIONS: usize = 32;
 
-/// Pause after a failed accept, for example for lack of file descriptors.
+/// Delay after a failed accept, for example with too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Maximum time for responses in progress once the socket closes.
+/// Maximum time for current requests after the socket is closed.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// A listening socket.
+/// A bound socket of the admin interface.
 #[derive(Debug)]
 pub enum Listener {
-    /// TCP socket, bound and listening.
+    /// TCP socket.
     Tcp(std::net::TcpListener),
-    /// Unix socket, bound and listening.
+    /// Unix socket.
     Unix(std::os::unix::net::UnixListener),
 }
 
-/// Serves `listener` until `stop` is ready, then drains it.
+/// Serves requests at `listener` until `stop` completes, then finishes current requests.
 ///
-/// At most 32 connections are held; a head has a maximum of 8 KiB and 30 seconds. It does not block
-/// for long, so other work may share the thread.
+/// A socket holds at most 32 connections. A request's head is limited to 8 KiB and 30 seconds.
+/// Never blocks for long, so that other tasks may share the thread.
 ///
 /// # Errors
-/// The socket cannot be registered with the runtime; returned at once.
+/// Registering the socket with the runtime failed; nothing was served.
 pub async fn serve(
     listener: Listener,
     state: Arc<AdminState>,
@@ -66,7 +66,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// Returns true if the error concerns only the connection to be accepted.
+/// Returns true if only the connection failed, not the socket.
 fn is_over(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     matches!(
@@ -116,7 +116,7 @@ impl Socket {
     }
 }
 
-/// The connections of one socket.
+/// Open connections of one socket.
 #[derive(Debug)]
 struct Connections {
     admin: AdminService,
@@ -158,7 +158,7 @@ impl Connections {
         self.open.push((task, activity));
     }
 
-    /// Closes the connection that has been idle for longest if the maximum is reached.
+    /// At the maximum, closes the connection that has been idle for longest.
     fn make_room(&mut self) {
         self.open.retain(|(task, _)| !task.is_finished());
         if self.open.len() < MAX_CONNECTIONS {
@@ -175,7 +175,7 @@ impl Connections {
     async fn finish(mut self) {
         self.stopping.send_replace(true);
         let all = async { while self.tasks.join_next().await.is_some() {} };
-        // Tasks still running then are dropped, which closes their connections.
+        // Dropping unfinished tasks closes their connections.
         drop(timeout(DRAIN_TIME, all).await);
     }
 }

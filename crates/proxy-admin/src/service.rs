@@ -1,4 +1,4 @@
-//! Handling of one request.
+//! Handling of one request: authorization, routing, common header fields.
 
 use crate::access::{Access, is_page};
 use crate::answer::correlation;
@@ -13,7 +13,6 @@ use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
 
-/// The request handler of one listening socket.
 #[derive(Clone, Debug)]
 pub(crate) struct AdminService {
     router: Router,

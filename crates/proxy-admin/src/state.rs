@@ -1,4 +1,4 @@
-//! The data that the admin interface reports.
+//! State shared by the sockets of the admin interface.
 
 use crate::plan_documents::PlanDocuments;
 use arc_swap::ArcSwap;
@@ -24,26 +24,28 @@ pub struct BuildInfo {
     pub rustc: &'static str,
 }
 
-/// The sources of the data.
+/// Sources of the reported data.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// Build information of the program.
     pub build: BuildInfo,
-    /// State of the process.
+    /// Lifecycle of the process, such as draining.
     pub lifecycle: Arc<Lifecycle>,
     /// Metrics of the workers.
     pub registry: Arc<Registry>,
-    /// State of the process-wide memory limit.
+    /// Process-wide memory limit.
     pub memory: Arc<MemoryLimit>,
-    /// Notified when a target was changed here: all workers read the targets again.
+    /// Notified after a change of a target by the interface, so that all workers read the targets
+    /// again.
     pub health_changes: Arc<Notify>,
-    /// Counts those changes, for workers that choose a target before they are notified.
+    /// Counter of these changes. Workers compare it before they choose a target, in case the
+    /// notification is still pending.
     pub target_changes: Arc<TargetChanges>,
-    /// Recorded requests, as lines.
+    /// Recorded requests, one line of JSON each.
     pub recording: Arc<LineRing>,
 }
 
-/// The data that the admin interface reports; shared by all its sockets.
+/// State of the admin interface, shared by all its sockets.
 #[derive(Debug)]
 pub struct AdminState {
     pub(crate) sources: Sources,
@@ -60,7 +62,7 @@ impl AdminState {
         }
     }
 
-    /// Reports `plan` from the next request on.
+    /// Replaces the plan, for the next request on.
     pub fn publish(&self, plan: Arc<Plan>) {
         self.plan.store(Arc::new(PlanDocuments::new(plan)));
     }

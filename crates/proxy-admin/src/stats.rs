@@ -1,4 +1,4 @@
-//! The body of `/admin/stats`.
+//! The JSON document of `/admin/stats`: counts, memory and cache.
 
 use crate::cache;
 use crate::state::AdminState;

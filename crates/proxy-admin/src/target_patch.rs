@@ -1,4 +1,4 @@
-//! Changes to one target that last until the next reload.
+//! Changes of one target, in force until the next reload.
 
 use crate::json_body::parse_members;
 use crate::state::AdminState;
@@ -8,17 +8,17 @@ use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// The highest weight, as in a configuration.
+/// Maximum weight, as in configurations.
 const MAX_WEIGHT: u64 = 10_000;
 
-/// The body of a PATCH: `{"weight": …, "draining": …}`, both optional.
+/// Parsed body `{"weight": …, "draining": …}`; at least one of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TargetPatch {
     weight: Option<u32>,
     draining: Option<bool>,
 }
 
-/// Changes a target of the active plan and notifies every worker. Returns the target's entry, as in
+/// Changes a target of the active plan and notifies all workers. Returns the target's entry of
 /// `/admin/upstreams`.
 pub(crate) fn apply(
     state: &AdminState,
@@ -42,7 +42,7 @@ pub(crate) fn apply(
             target.state.drain(draining);
         }
     }
-    // The change is active before the response is sent.
+    // Workers see the change before the client has the response.
     state.sources.target_changes.note();
     state.sources.health_changes.notify_one();
     let snapshot = state.sources.registry.snapshot();
@@ -50,7 +50,7 @@ pub(crate) fn apply(
     document.ok_or_else(|| Problem::new(Reason::AdminTargetUnknown, Detail::None))
 }
 
-/// The target at `address`, or all present addresses of the name.
+/// Finds the target at `address`, or all current addresses of a target with that name.
 fn find<'p>(plan: &'p Plan, upstream: &str, address: &str) -> Vec<&'p TargetPlan> {
     let mut upstreams = plan.upstreams().iter();
     let targets = upstreams.find(|one| *one.name == *upstream);

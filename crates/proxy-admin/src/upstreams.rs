@@ -1,4 +1,4 @@
-//! The body of `/admin/upstreams`.
+//! The JSON document of `/admin/upstreams`: health and counts of targets.
 
 use proxy_health::HealthCause;
 use proxy_plan::{Plan, TargetPlan, UpstreamPlan};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Metrics of targets, by upstream and address.
+/// Counts of targets, by upstream and address.
 type Totals<'s> = HashMap<(&'s str, &'s str), &'s TargetTotal>;
 
-/// The entry of one target.
+/// Describes one target; `None` if there is no such target.
 pub(crate) fn target_document(
     plan: &Plan,
     snapshot: &Snapshot,
@@ -74,7 +74,7 @@ fn upstream(
     })
 }
 
-/// Overrides by the admin interface, until the next reload; null without any.
+/// Describes changes by the admin interface; null if there are none.
 fn overridden(target: &TargetPlan) -> Value {
     let weight = target.state.overridden_weight();
     let draining = target.state.causes().contains(HealthCause::Draining);

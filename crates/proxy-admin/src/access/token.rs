@@ -1,4 +1,4 @@
-//! The bearer token.
+//! Bearer tokens, and the files that contain them.
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{Digest, SHA256, digest};
@@ -7,31 +7,30 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Minimum length of a token, in characters.
 const MIN_TOKEN_CHARS: usize = 16;
 
-/// Maximum size of a token file, in bytes.
+/// Maximum size of a token file.
 const MAX_FILE_BYTES: u64 = 4096;
 
-/// Permitted mode of a token file: the owner may read and write, the group may read.
+/// Most permissive mode of a token file: read and write for the owner, read for the group.
 const WIDEST_MODE: u32 = 0o640;
 
-/// A bearer token. Only its digest is kept.
+/// Digest of a bearer token. The token itself is not kept.
 #[derive(Clone)]
 pub struct Token(Digest);
 
-/// A token file with a wider mode than permitted.
+/// Warning about a token file with a mode more permissive than 0640.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the token file has mode {0:04o}; 0640 is the widest that keeps the token secret")]
 pub struct WidePermissions(pub u32);
 
-/// The reason why a file contains no token.
+/// Errors of a token or its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
     #[error("the token file cannot be read: {0}")]
     Unreadable(io::ErrorKind),
-    /// A folder, a device, a pipe or a socket.
+    /// The path is a folder, a device, a pipe or a socket.
     #[error("the token file is not a regular file")]
     NotAFile,
     /// The file is larger than 4096 bytes.
@@ -40,14 +39,14 @@ pub enum TokenError {
     /// The token has fewer than 16 characters.
     #[error("the token has {0} characters; 16 is the least")]
     TooShort(usize),
-    /// The token contains a character that is not allowed in a header field: white space, a control
-    /// character, a letter beyond ASCII.
+    /// The token contains a character that a header field cannot carry: white space, a control
+    /// character, or one beyond ASCII.
     #[error("the token holds a character other than visible ASCII")]
     Character,
 }
 
 impl Token {
-    /// A token of `text`, without the white space around it.
+    /// Creates a token from `text`, without surrounding white space.
     ///
     /// # Errors
     /// [`TokenError::TooShort`] or [`TokenError::Character`].
@@ -62,10 +61,11 @@ impl Token {
         Ok(Self(digest(&SHA256, text.as_bytes())))
     }
 
-    /// Reads the token in the file at `path`; also returns the file's mode if it is too wide.
+    /// Reads the token from the file at `path`. Also returns a warning if the file's mode is too
+    /// permissive.
     ///
     /// # Errors
-    /// The file contains no token, for the reason in [`TokenError`].
+    /// Any [`TokenError`].
     pub fn read(path: &Path) -> Result<(Self, Option<WidePermissions>), TokenError> {
         let fault = |error: ReadError| match error {
             ReadError::NotRegular => TokenError::NotAFile,
@@ -82,7 +82,7 @@ impl Token {
         Ok((Self::new(&text)?, wide))
     }
 
-    /// Returns true if `shown` is this token. Compares in constant time.
+    /// Compares in constant time.
     pub(crate) fn is(&self, shown: &[u8]) -> bool {
         let shown = digest(&SHA256, shown);
         verify_slices_are_equal(self.0.as_ref(), shown.as_ref()).is_ok()

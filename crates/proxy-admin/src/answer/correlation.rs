@@ -1,18 +1,18 @@
-//! Correlation IDs.
+//! Correlation IDs of requests.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use uuid::Uuid;
 
 pub(crate) const CORRELATION_ID: HeaderName = HeaderName::from_static("x-correlation-id");
 
-/// The request's own ID if it is valid, else a new one.
+/// Returns the ID in the request if it is valid, else a new one.
 pub(crate) fn from_headers(headers: &HeaderMap) -> HeaderValue {
     let brought = headers.get(CORRELATION_ID);
     let kept = brought.filter(|id| is_acceptable(id.as_bytes()));
     kept.cloned().unwrap_or_else(fresh)
 }
 
-/// A new ID: a `UUIDv7`.
+/// Creates an ID, a `UUIDv7`.
 pub(crate) fn fresh() -> HeaderValue {
     let id = Uuid::now_v7().to_string();
     HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("none"))

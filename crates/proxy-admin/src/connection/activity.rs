@@ -1,13 +1,13 @@
-//! Order of connections by their last activity, without a clock.
+//! Order of connections by last activity, without a clock: events are numbered.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts all activity on a set of connections.
+/// Number of events on all connections of a set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Events(Arc<AtomicU64>);
 
-/// The last activity of one connection.
+/// Number of a connection's last event.
 #[derive(Clone, Debug)]
 pub(crate) struct Activity {
     events: Events,
@@ -15,7 +15,7 @@ pub(crate) struct Activity {
 }
 
 impl Events {
-    /// The activity of a new connection.
+    /// Registers a connection, with its accept as the first event.
     pub(crate) fn begin(&self) -> Activity {
         let activity = Activity {
             events: self.clone(),
@@ -27,13 +27,13 @@ impl Events {
 }
 
 impl Activity {
-    /// Records that bytes were read or written.
+    /// Records an event: bytes read or written.
     pub(crate) fn happened(&self) {
         let number = self.events.0.fetch_add(1, Ordering::Relaxed);
         self.last.store(number, Ordering::Relaxed);
     }
 
-    /// Greater than the value of every connection idle for longer.
+    /// Number of the last event. The connection with the lowest number has been idle for longest.
     pub(crate) fn last(&self) -> u64 {
         self.last.load(Ordering::Relaxed)
     }

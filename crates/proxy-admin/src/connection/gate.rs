@@ -1,5 +1,5 @@
-//! The stream between a client and hyper: it passes only legal HTTP, and closes on clients that do
-//! not read.
+//! Filter between a client's stream and hyper: only well-formed HTTP passes, and clients that stop
+//! reading time out.
 
 use crate::connection::activity::Activity;
 use proxy_framing::{FramingError, HeadLimits, RequestValidator, Scan, Stop};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// Limits on a request's head.
+/// Limits on a request's head. No setting changes them.
 const HEAD_LIMITS: HeadLimits = HeadLimits {
     max_head_bytes: 8 * 1024,
     max_header_count: 64,
@@ -20,12 +20,12 @@ const HEAD_LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 2 * 1024,
 };
 
-/// Maximum time without progress in writing a response.
+/// Time without any written byte after which the client is taken to have stopped reading.
 const STALL_TIME: Duration = Duration::from_secs(10);
 
-/// A client's stream. hyper gets an end of stream in place of malformed input, so it finishes the
-/// current response and never sends an error response of its own, which would lack our header
-/// fields.
+/// Filtered stream of a client. Malformed input looks like the end of the stream to hyper, so that
+/// the current response is completed, and no error response of hyper's own is sent: it would lack
+/// the common header fields.
 #[derive(Debug)]
 pub(crate) struct Gate<S> {
     stream: S,
@@ -46,18 +46,18 @@ impl<S> Gate<S> {
         }
     }
 
-    /// The framing error, if it can still be answered: not within a body, because the response has
-    /// begun.
+    /// Returns the framing error of a head. An error within a body cannot be answered, because the
+    /// response has begun.
     pub(crate) fn fault(&self) -> Option<FramingError> {
         self.fault.filter(|_| self.guard.in_head())
     }
 
-    /// Returns true if a head has begun and is incomplete.
+    /// True between the first byte and the end of a head.
     pub(crate) fn in_head(&self) -> bool {
         self.guard.in_head()
     }
 
-    /// The correlation ID of the refused head.
+    /// Correlation ID in the malformed head.
     pub(crate) fn correlation_id(&self) -> Option<&[u8]> {
         self.guard.correlation_id()
     }
@@ -66,7 +66,7 @@ impl<S> Gate<S> {
         self.stream
     }
 
-    /// Number of `bytes` that are legal HTTP.
+    /// Returns the length of the well-formed start of `bytes`.
     fn judge(&mut self, bytes: &[u8]) -> usize {
         let mut accepted = 0;
         loop {
@@ -82,13 +82,14 @@ impl<S> Gate<S> {
                     self.fault = Some(fault);
                     return accepted;
                 }
-                // No other protocol is supported here.
+                // The interface has no other protocols: HTTP continues.
                 Some(Stop::Upgrade) => self.guard.resume_http(),
             }
         }
     }
 
-    /// Records progress in writing, or the time without progress.
+    /// Resets the stall timer on progress. Without progress, starts it, and fails when it has
+    /// expired.
     fn note(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -155,7 +156,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Gate<S> {
         Pin::new(&mut self.get_mut().stream).poll_flush(cx)
     }
 
-    /// Left to the owner of the connection, which may write an error response.
+    /// Does nothing: the owner of the connection may still write an error response.
     fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! The response to malformed requests.
+//! Error responses to malformed requests.
 
 use crate::answer::correlation;
 use crate::answer::{add_common, local_reply};
@@ -10,13 +10,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Maximum time for writing the response and closing.
+/// Maximum time for sending the response and closing.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum number of bytes read and discarded, so that the client receives the response.
+/// Maximum number of received bytes to discard, so that closing does not reset the connection
+/// before the client has read the response.
 const MAX_UNREAD_BYTES: u64 = 64 * 1024;
 
-/// The problem for a malformed head.
+/// Describes a malformed head.
 pub(crate) fn framing_problem(fault: FramingError) -> Problem {
     if let Some(problem) = limit_problem(fault) {
         return problem;
@@ -29,7 +30,7 @@ pub(crate) fn framing_problem(fault: FramingError) -> Problem {
     Problem::new(reason, Detail::text(fault.to_string()))
 }
 
-/// The problem of a head that is larger than the interface takes. Its limits are not settings.
+/// Describes a head above the fixed limits.
 #[expect(
     clippy::wildcard_enum_match_arm,
     reason = "other faults are not limits"
@@ -48,7 +49,7 @@ fn limit_problem(fault: FramingError) -> Option<Problem> {
     Some(Problem::new(reason, Detail::Limit { current, limit }).without_setting())
 }
 
-/// Responds with `problem` and closes. The client's correlation ID is used if there is one.
+/// Responds with `problem`, under the client's correlation ID `id` if there is one, and closes.
 pub(crate) async fn refuse<S>(mut stream: S, problem: &Problem, id: Option<&[u8]>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -59,11 +60,12 @@ where
         stream.write_all(&answer).await?;
         close(stream).await
     };
-    // A client that does not wait for the response needs none.
+    // A timeout is ignored: the client did not read the response.
     drop(timeout(CLOSE_TIMEOUT, closing).await);
 }
 
-/// Closes the stream so that written data arrives: closing with unread bytes would reset it.
+/// Closes after reading pending bytes: unread ones would reset the connection, and lose the
+/// response.
 pub(crate) async fn close<S>(mut stream: S) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,

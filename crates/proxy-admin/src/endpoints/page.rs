@@ -1,5 +1,5 @@
-//! The page at `/`: health, routes, upstreams, limits and reloads, for a browser. It reads the
-//! documents of the other endpoints, and is read-only.
+//! Read-only status page at `/`, from the documents of the other endpoints: health, routes,
+//! upstreams, limits and reloads.
 
 pub(super) mod explanation;
 
@@ -19,11 +19,13 @@ use std::sync::LazyLock;
 
 const STYLE: &str = include_str!("../../assets/page.css");
 
-/// Routes, and targets of one upstream, that are listed; the rest is counted.
+/// Maximum number of routes, and of targets of one upstream. Only the number of further ones is
+/// shown.
 const MAX_ROUTES: usize = 200;
 const MAX_TARGETS: usize = 100;
 
-/// The hash of the pages' own style: their policy permits no script, no other file and no framing.
+/// Hash of the style sheet, for a `Content-Security-Policy` that permits no scripts, other files or
+/// framing.
 static STYLE_HASH: LazyLock<String> =
     LazyLock::new(|| STANDARD.encode(digest(&SHA256, STYLE.as_bytes())));
 
@@ -32,7 +34,7 @@ static STYLE_HASH: LazyLock<String> =
 struct Page {
     style: &'static str,
     heading: String,
-    /// True if the page loads itself: by choice, since readers and screen readers may need more time.
+    /// Whether the page reloads itself. Off by default, because readers may need more time.
     reloads: bool,
     facts: Vec<(&'static str, String)>,
     upstreams: Vec<Upstream>,
@@ -51,7 +53,7 @@ struct Upstream {
 struct Target {
     address: String,
     is_healthy: bool,
-    /// The causes, if it gets no new requests.
+    /// Health, with the causes of a target that receives no new requests.
     state: String,
     last_error: String,
     requests: String,
@@ -78,7 +80,7 @@ struct Limit {
     has_rejected: bool,
 }
 
-/// The page with the current state; `reloads` every 30 seconds.
+/// Renders the page; with `reloads` it reloads itself every 30 seconds.
 pub(super) fn show(state: &AdminState, reloads: bool) -> Response {
     let snapshot = state.sources.registry.snapshot();
     let plan = state.plan.load();
@@ -104,7 +106,7 @@ pub(super) fn show(state: &AdminState, reloads: bool) -> Response {
     respond(&page, "form-action 'none'")
 }
 
-/// The response with a page; `forms` is the part of its policy for forms.
+/// Responds with a page. `forms` is the policy's `form-action` directive.
 fn respond(page: &impl Template, forms: &str) -> Response {
     let Ok(text) = page.render() else {
         return Refused(Problem::new(Reason::InternalError, Detail::None)).into_response();
@@ -122,7 +124,8 @@ fn respond(page: &impl Template, forms: &str) -> Response {
     response
 }
 
-/// The worst first: draining, a reload that failed, an upstream without a healthy target, an unhealthy target.
+/// Returns the most severe state: draining, failed reload, upstream without a healthy target,
+/// unhealthy target.
 fn heading(status: &Value, upstreams: &[Upstream]) -> String {
     if status["draining"] == true {
         return "The proxy drains: it takes no new connections.".to_owned();
@@ -272,7 +275,7 @@ fn limits(stats: &Value) -> Vec<Limit> {
     all.collect()
 }
 
-/// `2026-11-27 21:15:04 UTC` for a time of the documents.
+/// Formats a timestamp as `2026-11-27 21:15:04 UTC`.
 fn time(value: &Value) -> String {
     let text = text(value);
     match text.split_once('T') {
@@ -284,7 +287,7 @@ fn time(value: &Value) -> String {
     }
 }
 
-/// A whole number of five digits or more in groups of three, separated by spaces that break no line.
+/// Groups the digits of a whole number of five digits or more, with no-break spaces.
 fn grouped(text: &str) -> String {
     if text.len() < 5 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.to_owned();
@@ -299,7 +302,7 @@ fn grouped(text: &str) -> String {
     grouped
 }
 
-/// A value as people read it; empty for `null`.
+/// Formats a JSON value for display; empty for `null`.
 fn text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,10 +1,10 @@
-//! The members of `/admin/routes`.
+//! Route descriptions for `/admin/routes`.
 
 use proxy_model::{Model, Part, Route, Service, effective_in};
 use proxy_plan::Plan;
 use serde_json::{Map, Value, json};
 
-/// The routes of `plan`, in matching order.
+/// Describes the routes of `plan`, in matching order.
 pub(super) fn in_matching_order(plan: &Plan) -> impl Iterator<Item = Value> {
     let model = plan.model();
     // Documents of routes without listeners.
@@ -75,7 +75,7 @@ fn element(model: &Model, route: &Route, listeners: &Value) -> Value {
     })
 }
 
-/// A repeatable setting is always a list.
+/// Adds a value. A repeatable setting becomes a list even with one value.
 fn put(object: &mut Map<String, Value>, name: &str, value: Value) {
     const LISTS: [&str; 5] = ["agents", "allow", "allow-file", "deny", "deny-file"];
     if LISTS.contains(&name) || name.contains("-headers.") {

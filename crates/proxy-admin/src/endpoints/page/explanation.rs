@@ -1,4 +1,4 @@
-//! The route of a request in the active configuration, for a browser: `/?explain`, and with a URL its outcome.
+//! Page at `/?explain`: the route that a request would take in the active configuration.
 
 use super::{STYLE, respond};
 use crate::state::AdminState;
@@ -7,16 +7,16 @@ use axum::response::Response;
 use proxy_plan::{ExplainRequest, Explanation, KnownHealth, render};
 use serde::Deserialize;
 
-/// A form by GET, so that its result has an address. It takes no header fields, which may be secrets and would stand in
-/// that address.
+/// Permits the form, which sends its fields by GET, so that the result has an address. Header
+/// fields cannot be entered: secrets among them would become part of that address.
 const POLICY: &str = "form-action 'self'";
 
-/// Parameters of the page.
+/// Query parameters of the page.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ExplainQuery {
-    /// Present: the form without a request.
+    /// If present without a URL, an empty form is shown.
     explain: Option<String>,
-    /// Present: the page without an explanation loads itself.
+    /// If present on the status page, that page reloads itself.
     pub(crate) reload: Option<String>,
     method: Option<String>,
     url: Option<String>,
@@ -33,18 +33,18 @@ struct ExplainPage<'a> {
     url: &'a str,
     client_ip: &'a str,
     listener: &'a str,
-    /// The explanation as `proxyd explain` prints it; empty without one.
+    /// Text of `proxyd explain`; empty without an explanation.
     text: String,
     has_fault: bool,
 }
 
 impl ExplainQuery {
-    /// Returns true if the request is for the page of explanations.
+    /// Returns true if the parameters select this page instead of the status page.
     pub(crate) fn is_present(&self) -> bool {
         self.explain.is_some() || self.url.is_some()
     }
 
-    /// The page; a request that cannot be explained is its heading.
+    /// Renders the page. An invalid request is reported in the heading.
     pub(crate) fn show(&self, state: &AdminState) -> Response {
         let outcome = self.request().map(|request| {
             let request = request?;
@@ -75,7 +75,7 @@ impl ExplainQuery {
         respond(&page, POLICY)
     }
 
-    /// The request of the parameters; `None` without a URL.
+    /// Parses the parameters; `None` without a URL.
     fn request(&self) -> Option<Result<ExplainRequest, String>> {
         let url = given(self.url.as_ref())?;
         let client_ip = given(self.client_ip.as_ref()).map(|address| {
@@ -92,7 +92,7 @@ impl ExplainQuery {
     }
 }
 
-/// A parameter with a value.
+/// Returns a parameter unless it is empty.
 fn given(value: Option<&String>) -> Option<&str> {
     let value = value.map(|value| value.trim());
     value.filter(|value| !value.is_empty())
