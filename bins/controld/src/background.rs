@@ -1,4 +1,5 @@
-//! Background tasks: rollouts, webhooks, changes by other replicas, housekeeping, reloads of keys and certificates.
+//! Periodic work of a replica: rollouts, webhooks, managed certificates, housekeeping, and reloads
+//! of keys and certificates.
 
 use crate::key_file::{KeyFile, Stamp};
 use crate::tls::Tls;
@@ -14,9 +15,9 @@ use tokio::task::{Id, JoinSet};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-/// Interval of polling for changes of other replicas and of the key file.
+/// Interval of looking for changes by other replicas, and for a changed key file.
 const RELAY_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of reverting nodes from revoked bundles.
+/// Interval of rolling nodes with a revoked bundle back.
 const RECALL_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of advancing rollouts.
 const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,23 +25,22 @@ const ROLLOUT_INTERVAL: Duration = Duration::from_secs(1);
 const DRIFT_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of measuring the stored data.
 const STORAGE_INTERVAL: Duration = Duration::from_mins(5);
-/// Interval of polling for webhook events.
+/// Interval of looking for webhook events to deliver.
 const WEBHOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of detecting silent nodes; each detection reads every webhook that receives this event.
+/// Interval of detecting silent nodes. Each detection reads every webhook that subscribes to this
+/// event.
 const SILENCE_INTERVAL: Duration = Duration::from_secs(5);
-/// Heartbeat intervals after the start of the process in which no node counts as silent: heartbeats before the start
-/// are not known.
+/// After the start of the process, no node counts as silent for this number of heartbeat intervals:
+/// earlier heartbeats are not known.
 const SILENCE_INTERVALS: u32 = 4;
-/// Interval of writing counts from memory: completed steps of traffic, refused sign-ins.
+/// Interval of writing counts from memory to the database.
 const COUNTS_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of looking for certificates to obtain.
 const ISSUANCE_INTERVAL: Duration = Duration::from_secs(1);
-/// Certificates that a replica obtains at once.
+/// Maximum number of certificates that a replica obtains at the same time.
 const MAX_ISSUANCES: usize = 20;
-/// Interval of housekeeping.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Context of the background tasks.
 #[derive(Debug)]
 pub(crate) struct Background {
     pub(crate) app: Arc<App>,
@@ -50,7 +50,8 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Runs until it is aborted. A failed round is repeated: each round starts from the database.
+    /// Runs until it is aborted. A failed round is simply repeated, because each round starts from
+    /// the state in the database.
     pub(crate) async fn run(self) {
         let replica = Uuid::now_v7();
         tokio::join!(
@@ -61,7 +62,7 @@ impl Background {
         );
     }
 
-    /// Advances rollouts and detects drift: a separate task, because a large batch takes long.
+    /// Advances rollouts and detects drift. Runs separately, because a large batch takes long.
     async fn schedule(&self, replica: Uuid) {
         let mut rollouts = rounds(ROLLOUT_INTERVAL);
         let mut drifts = rounds(DRIFT_INTERVAL);
@@ -81,7 +82,7 @@ impl Background {
         }
     }
 
-    /// Delivers events to webhooks: a separate task, because a receiver may be slow.
+    /// Delivers events to webhooks. Runs separately, because receivers may be slow.
     #[expect(
         clippy::disallowed_methods,
         reason = "the time since the start of this process, independent of the wall clock"
@@ -132,8 +133,8 @@ impl Background {
         }
     }
 
-    /// Obtains certificates: a separate task, because authorities are slow. Attempts run side by side; the database's
-    /// leases keep replicas from the same hosts.
+    /// Obtains certificates, several at the same time. Runs separately, because authorities are
+    /// slow. Leases in the database prevent two replicas from obtaining one for the same host.
     async fn issue(&self) {
         let mut looks = rounds(ISSUANCE_INTERVAL);
         let mut attempts = JoinSet::new();
@@ -170,7 +171,8 @@ impl Background {
         }
     }
 
-    /// Relays changes of other replicas, recalls bundles, writes counts, cleans up, and reloads files on SIGHUP.
+    /// Relays changes by other replicas, recalls bundles, writes counts, cleans up, and reloads
+    /// files on SIGHUP.
     async fn maintain(&self, replica: Uuid) {
         let mut relays = rounds(RELAY_INTERVAL);
         let mut recalls = rounds(RECALL_INTERVAL);
@@ -226,7 +228,8 @@ impl Background {
         }
     }
 
-    /// Writes the counts in memory. Returns the name and the result of the first part that fails, or of the last.
+    /// Writes the counts in memory: refused sign-ins, then traffic. Stops at the first error; the
+    /// name identifies the last part tried.
     async fn write_counts(&self) -> (&'static str, Result<(), Error>) {
         let now = self.app.now();
         let refusals = self.app.write_folded_refusals(now).await;
@@ -236,7 +239,9 @@ impl Background {
         ("traffic", self.app.write_traffic(now).await)
     }
 
-    /// Reads the key file if it changed: another process may have added keys. Returns the stamp of the file in use.
+    /// Reads the key file if it has changed since `known`: another process may have added keys.
+    /// Returns the stamp of the version read, even if it is unusable, so that an error is logged
+    /// once.
     fn take_keys(&self, known: Option<Stamp>) -> Option<Stamp> {
         let stamp = self.key_file.stamp();
         if stamp == known || stamp.is_none() {
@@ -278,7 +283,8 @@ impl Background {
     }
 }
 
-/// Sets the gauges of this process's memory, processor time and files, as far as the system reports them.
+/// Sets the gauges of memory, processor time and open files, unless the system does not report
+/// them.
 #[expect(
     clippy::cast_precision_loss,
     reason = "a gauge is a float; bytes and descriptors fit"
@@ -305,14 +311,14 @@ fn failed(task: &'static str, error: &Error) {
     counter!(metric::BACKGROUND_FAILURES, "task" => task).increment(1);
 }
 
-/// A timer that delays missed ticks.
+/// Creates a timer that postpones further ticks after a missed one, instead of catching up.
 fn rounds(every: Duration) -> Interval {
     let mut rounds = interval(every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     rounds
 }
 
-/// Waits for the signal; forever if signals are unavailable.
+/// Waits for the signal; forever if the handler could not be installed.
 async fn next(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {

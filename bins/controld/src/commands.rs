@@ -1,4 +1,4 @@
-//! The commands other than `serve` and `ctl`, one file each.
+//! Commands other than `serve` and `ctl`.
 
 pub(crate) mod admin;
 pub(crate) mod audit;

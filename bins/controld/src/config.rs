@@ -1,7 +1,8 @@
-//! The configuration file: settings with the names of the command line's flags.
+//! Configuration file of `controld`: settings with the names of the command line's flags.
 //!
-//! A setting of the file becomes the default of its flag, so flags and the environment win over it, and
-//! a value is read by the flag's own parser. A flag without a line here does not exist.
+//! Settings become the defaults of their flags: flags and environment variables override them, and
+//! the flag's own parser reads their values. Every flag is a setting, except `--config`, `--help`
+//! and `--version`.
 
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -11,20 +12,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use strsim::damerau_levenshtein;
 
-/// Flags that a file does not set.
+/// Flags that cannot be settings.
 const NOT_SETTINGS: &[&str] = &["config", "help", "version"];
 const MAX_BYTES: u64 = 1024 * 1024;
-/// The KDL reader recurses; a configuration has no blocks at all.
+/// Limit on the nesting of blocks, which no setting has: the KDL parser is recursive.
 const MAX_BRACES: usize = 32;
 
-/// Settings of a configuration file.
 #[derive(Debug)]
 pub(crate) struct ConfigFile {
     source: NamedSource<String>,
     settings: Vec<Setting>,
 }
 
-/// One setting with its place.
+/// One setting, with its position in the file.
 #[derive(Debug)]
 struct Setting {
     name: String,
@@ -32,7 +32,7 @@ struct Setting {
     span: SourceSpan,
 }
 
-/// Everything that is wrong with a file.
+/// All faults of a configuration file.
 #[derive(Debug, Diagnostic, thiserror::Error)]
 #[error("{} of the configuration", count(.faults.len()))]
 pub(crate) struct ConfigError {
@@ -42,7 +42,7 @@ pub(crate) struct ConfigError {
     faults: Vec<ConfigFault>,
 }
 
-/// A fault of the file.
+/// One fault, with its position.
 #[derive(Debug, Diagnostic, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct ConfigFault {
@@ -54,7 +54,7 @@ pub(crate) struct ConfigFault {
 }
 
 impl ConfigFile {
-    /// The file that `--config` or the environment names, if one does.
+    /// Reads the file that `--config` or the environment variable names; `None` without either.
     pub(crate) fn named_by(
         matches: &ArgMatches,
         flags: &Command,
@@ -63,7 +63,7 @@ impl ConfigFile {
         path.map(|path| Self::read(path, flags)).transpose()
     }
 
-    /// Reads a file with the flags of `flags` as its settings.
+    /// Reads a file of settings. `flags` defines the valid names and values.
     fn read(path: &Path, flags: &Command) -> Result<Self, ConfigError> {
         let name = path.display().to_string();
         let unreadable = |cause: String| ConfigError {
@@ -117,7 +117,7 @@ impl ConfigFile {
         }
     }
 
-    /// The command line with the settings as defaults.
+    /// Makes the settings the defaults of their flags.
     pub(crate) fn apply(&self, command: Command) -> Command {
         let given = |arg: &Arg| {
             let mut all = self.settings.iter();
@@ -134,7 +134,7 @@ impl ConfigFile {
             })
     }
 
-    /// A fault in the value of a setting, if the file has it.
+    /// Creates an error at the setting `name`; `None` if the file does not contain it.
     pub(crate) fn fault(&self, name: &str, message: String) -> Option<ConfigError> {
         let mut all = self.settings.iter();
         let setting = all.find(|setting| setting.name == name)?;
@@ -202,7 +202,7 @@ impl Setting {
     }
 }
 
-/// The flags that a file may set.
+/// Returns the flags that can be settings.
 pub(crate) fn settings_of(flags: &Command) -> impl Iterator<Item = &Arg> {
     flags.get_arguments().filter(|flag| {
         let long = flag.get_long();
@@ -210,13 +210,14 @@ pub(crate) fn settings_of(flags: &Command) -> impl Iterator<Item = &Arg> {
     })
 }
 
-/// Checks a value by the flag's own parser.
+/// Parses a value with the flag's own parser.
 fn read_by_flag(flags: &Command, long: &str, value: &str) -> Result<(), String> {
     let arguments = ["controld".to_owned(), format!("--{long}={value}")];
     let Err(error) = flags.clone().try_get_matches_from(arguments) else {
         return Ok(());
     };
-    // Conflicts between flags are detected once all of them are parsed.
+    // Conflicts and missing flags are no fault of this value: they are found when all flags are
+    // parsed.
     let is_invalid_value = matches!(
         error.kind(),
         ErrorKind::InvalidValue | ErrorKind::ValueValidation

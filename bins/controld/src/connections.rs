@@ -1,4 +1,4 @@
-//! Connections of clients: accepted, secured, served, and drained at the end.
+//! Connections of clients: accept, TLS, requests, and draining at shutdown.
 
 mod parse_errors;
 mod peers;
@@ -31,32 +31,33 @@ use tower::ServiceExt;
 
 /// Maximum duration of a TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time until the first request, after which the connection is closed.
+/// Maximum time from the end of the handshake to the first request.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
-/// Maximum time between two requests, and from the first to the last byte of a head.
+/// Maximum time between two requests, and for receiving a head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(90);
-/// Grace period for requests in flight at shutdown.
+/// Maximum time for requests in progress at shutdown.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
-/// `Strict-Transport-Security` (RFC 6797): browsers use TLS for this host for a year. Subdomains may have other owners.
+/// `Strict-Transport-Security` (RFC 6797): browsers must use TLS for this host for a year. Excludes
+/// subdomains, which may have other owners.
 const TRANSPORT_SECURITY: HeaderValue = HeaderValue::from_static("max-age=31536000");
-/// Delay after a failed accept, such as with too many open files.
+/// Delay after a failed accept, for example with too many open files.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Context of every connection.
+/// State shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Connections {
     pub(crate) router: Router,
     pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) trusted: TrustedProxies,
-    /// Served with the interface, for clients on this machine; `None` if metrics have a separate
-    /// address.
+    /// Additional routes for clients on this machine, with `/metrics`; `None` if metrics have their
+    /// own address.
     pub(crate) local: Option<Router>,
-    /// Connections that may be open at once.
+    /// Maximum number of open connections.
     pub(crate) max_open: usize,
 }
 
 impl Connections {
-    /// Serves until `stopped`, then waits for requests in flight.
+    /// Serves until `stopped` completes, then waits for requests in progress.
     pub(crate) async fn serve(self, listener: TcpListener, stopped: impl Future<Output = ()>) {
         let permits = Arc::new(Semaphore::new(self.max_open));
         let mut peers = Peers::new(self.max_open);
@@ -70,11 +71,12 @@ impl Connections {
             };
             match accepted {
                 Ok((_, peer)) if own.tls.is_none() && !own.trusted.may_speak_plain(peer.ip()) => {
-                    // Credentials would cross the network without TLS.
+                    // Without TLS, credentials would be readable on the network.
                     counter!(metric::CONNECTIONS_REFUSED).increment(1);
                 }
                 Ok((stream, peer)) => {
-                    // A balancer's address represents many clients.
+                    // A balancer's connections are those of many clients, so the limit per
+                    // address does not apply.
                     let free = if own.trusted.holds(peer.ip()) {
                         usize::MAX
                     } else {
@@ -83,7 +85,7 @@ impl Connections {
                     let permit = Arc::clone(&permits).try_acquire_owned().ok();
                     let admitted = permit.zip(peers.admit(peer.ip(), free));
                     let Some((permit, admitted)) = admitted else {
-                        // Closed at once: the client retries later, or at another replica.
+                        // The client retries later, or connects to another replica.
                         counter!(metric::CONNECTIONS_REFUSED).increment(1);
                         continue;
                     };
@@ -100,7 +102,7 @@ impl Connections {
         drain(graceful).await;
     }
 
-    /// Serves a connection, over TLS if there is a certificate.
+    /// Serves a connection, with a TLS handshake first if there is a certificate.
     async fn serve_stream(
         self: Arc<Self>,
         stream: TcpStream,
@@ -108,7 +110,7 @@ impl Connections {
         admitted: &PeerConnection,
         watcher: Watcher,
     ) {
-        // Answers are small and written at once.
+        // Responses are small and written at once, so they need not wait for more data.
         stream.set_nodelay(true).ok();
         let open = gauge!(metric::CONNECTIONS_OPEN);
         open.increment(1);
@@ -129,7 +131,7 @@ impl Connections {
         open.decrement(1);
     }
 
-    /// Serves the requests of a connection until it ends, or stays without a first request.
+    /// Serves requests until the connection ends, or times out without a first one.
     async fn serve_requests<S>(
         &self,
         stream: S,
@@ -157,7 +159,7 @@ impl Connections {
             }
         };
         tokio::select! {
-            // It fails when a client disconnects, which is not an error here.
+            // Errors are ignored: clients disconnect at any time.
             done = &mut connection => drop(done),
             () = silence => {}
         }
@@ -186,13 +188,13 @@ impl Connections {
     }
 }
 
-/// Waits briefly after a failed accept: descriptors may be released.
+/// Waits after a failed accept, because file descriptors may become free.
 async fn pause(error: &std::io::Error) {
     tracing::warn!(%error, "a connection could not be accepted");
     sleep(ACCEPT_RETRY_DELAY).await;
 }
 
-/// Waits until requests in flight have ended, at most for [`DRAIN_TIMEOUT`].
+/// Waits for requests in progress, for at most [`DRAIN_TIMEOUT`].
 async fn drain(connections: GracefulShutdown) {
     if timeout(DRAIN_TIMEOUT, connections.shutdown())
         .await

@@ -1,4 +1,4 @@
-//! `controld ctl`: the whole interface as commands.
+//! `controld ctl`: commands for all operations of the HTTP interface.
 
 mod apply;
 mod client;
@@ -23,17 +23,17 @@ use clap::{ArgMatches, Command};
 use control_api::ROUTES;
 use std::process::ExitCode;
 
-/// The commands derived from the interface.
+/// Derives the operations from the interface's description.
 pub(crate) fn operations() -> Vec<Operation> {
     operation::operations(&control_api::description(), ROUTES)
 }
 
-/// The command line below `ctl`.
+/// Builds the grammar of the commands.
 pub(crate) fn command(operations: &[Operation]) -> Command {
     grammar::command(operations)
 }
 
-/// Runs the parsed command; failures go to the standard error output.
+/// Runs a parsed command, and prints its error.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) async fn run(
     operations: &[Operation],
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_clap_command_is_valid() {
-        // Two flags of one name, or a required argument after an optional one, panic here.
+        // Panics if two flags have the same name, or a required argument follows an optional one.
         command(&operations()).debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! Contents of the data directory.
+//! Locations of database, object store and key file: in the data directory, or outside of it.
 
 use crate::cli::StateArgs;
 use crate::error_text::error_text;
@@ -11,23 +11,22 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
 const DATABASE_FILE: &str = "control.db";
-/// Held locked by the process that serves from the folder.
+/// Locked by the process that serves the data directory.
 const LOCK_FILE: &str = "controld.lock";
 
-/// The names of the database, of the object store and of the key file.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     folder: PathBuf,
     pub(crate) database_url: String,
     has_database_url: bool,
-    /// False if the database, the object store and the key file are all elsewhere.
+    /// False if database, object store and key file are all outside of the folder.
     is_used: bool,
     object_store_url: Option<String>,
     pub(crate) key_file: KeyFile,
 }
 
 impl DataDir {
-    /// The folder named on the command line; neither created nor read yet.
+    /// Reads the locations from the command line, without touching the folder.
     pub(crate) fn new(state: StateArgs) -> Self {
         let StateArgs {
             data_dir,
@@ -49,18 +48,18 @@ impl DataDir {
         }
     }
 
-    /// Returns true if the database is a file of the folder, and there.
+    /// Returns true if the database is a file in the folder, and exists.
     pub(crate) fn has_database_file(&self) -> bool {
         !self.has_database_url && self.folder.join(DATABASE_FILE).exists()
     }
 
-    /// The file of the database, if it should be in the folder and is not.
+    /// Returns the path of the database file if it belongs in the folder but does not exist.
     pub(crate) fn missing_database(&self) -> Option<PathBuf> {
         let file = self.folder.join(DATABASE_FILE);
         (!self.has_database_url && !file.exists()).then_some(file)
     }
 
-    /// An error of the folder, with its place.
+    /// Formats an error with the setting and path of the folder.
     pub(crate) fn at_folder(&self, error: &dyn Error) -> String {
         format!(
             "--data-dir {}: {}",
@@ -69,7 +68,8 @@ impl DataDir {
         )
     }
 
-    /// An error of the database, with its place. The URL is left out: it may have a password in it.
+    /// Formats an error with the setting of the database. Omits the URL, which may contain a
+    /// password.
     pub(crate) fn at_database(&self, error: &StoreError) -> String {
         let is_unavailable = matches!(error, StoreError::Unavailable(_));
         match (self.has_database_url, is_unavailable) {
@@ -82,7 +82,7 @@ impl DataDir {
         }
     }
 
-    /// An error of the object store, with its place.
+    /// Formats an error with the setting of the object store.
     pub(crate) fn at_objects(&self, error: &ObjectError) -> String {
         match &self.object_store_url {
             Some(_) => format!("--object-store: {}", error_text(error)),
@@ -90,7 +90,7 @@ impl DataDir {
         }
     }
 
-    /// Makes the folder if it is used and not there; only its owner may enter.
+    /// Creates the folder if it is used, and limits access to its owner.
     pub(crate) fn make(&self) -> Result<(), io::Error> {
         if !self.is_used {
             return Ok(());
@@ -103,8 +103,8 @@ impl DataDir {
         fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
     }
 
-    /// Locks a database file in this folder against a second process until the result is dropped.
-    /// If the database is elsewhere, replicas may share the folder.
+    /// Locks a database file in the folder against a second process, until the result is dropped.
+    /// Nothing is locked for a database elsewhere, because replicas may share the folder.
     pub(crate) fn lock(&self) -> Result<Option<File>, String> {
         if self.has_database_url {
             return Ok(None);
@@ -127,7 +127,7 @@ impl DataDir {
         }
     }
 
-    /// The object store: by its URL, or a folder of the data directory.
+    /// Opens the object store: by its URL, else in the folder.
     pub(crate) fn objects(&self) -> Result<Objects, ObjectError> {
         match self.objects_by_url()? {
             Some(objects) => Ok(objects),
@@ -135,7 +135,7 @@ impl DataDir {
         }
     }
 
-    /// The object store of a URL, if any; it is not contacted.
+    /// Returns the object store if it has a URL, without connecting to it.
     pub(crate) fn objects_by_url(&self) -> Result<Option<Objects>, ObjectError> {
         let url = self.object_store_url.as_deref();
         url.map(|url| Objects::by_url(url, readable_variables()))
@@ -143,7 +143,7 @@ impl DataDir {
     }
 }
 
-/// Environment variables with a name and value in UTF-8. The rest is ignored.
+/// Returns the environment variables with name and value in UTF-8; ignores the rest.
 fn readable_variables() -> impl Iterator<Item = (String, String)> {
     let variables = std::env::vars_os();
     variables

@@ -1,8 +1,9 @@
-//! Messages of errors for operators.
+//! Error messages for operators.
 
 use std::error::Error;
 
-/// The error with its causes; a cause already contained in the text is not repeated.
+/// Joins the messages of an error and its causes. Causes whose text is already contained are not
+/// repeated.
 pub(crate) fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,4 +1,5 @@
-//! The file of the keys that seal secrets: one a line, in hexadecimal, the current one first.
+//! The file with the keys that encrypt secrets: one per line, in hexadecimal, the current one
+//! first.
 
 use control_app::Environment;
 use control_auth::{MasterKey, Sealer};
@@ -11,36 +12,36 @@ use std::path::{Path, PathBuf};
 
 type Failure = Box<dyn Error>;
 
-/// Permissions that the file must not have: a group may read, as with mounted secrets of an
+/// Permissions that the file must not have. The group may read, for mounted secrets of an
 /// orchestrator.
 const FORBIDDEN_MODE: u32 = 0o037;
 
-/// The key file. Without it no secret of the database can be read again.
+/// The key file. If it is lost, the secrets in the database cannot be decrypted.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyFile(PathBuf);
 
 /// Use of secrets by a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Secrets {
-    /// It opens them, so each must have its key.
+    /// Secrets are decrypted, so each needs its key.
     Opened,
-    /// Secrets stay unchanged, so the key file may be missing.
+    /// Secrets stay encrypted, so the key file may be missing.
     Untouched,
 }
 
-/// Metadata of a file: another file has another stamp.
+/// Metadata of a file, which differ if the file was changed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp(u64, u64, i64, i64);
 
 impl KeyFile {
-    /// The file of this name; it may be missing.
+    /// The file may be missing.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self(path)
     }
 
-    /// The keys for a command that does this with `secrets`, which were sealed with the keys `used`.
-    ///
-    /// Creates a missing file at the first start only: later, a new key could open nothing.
+    /// Returns the keys for a command. `used` are the IDs of the keys that the database needs.
+    /// A missing file is created only while the database has no secrets: a new key could not
+    /// decrypt them.
     pub(crate) fn sealer(
         &self,
         environment: &Environment,
@@ -55,7 +56,7 @@ impl KeyFile {
         self.open(environment)
     }
 
-    /// Checks that the file has the keys `used` by a database. A missing file has none.
+    /// Checks that the file contains all keys in `used`.
     pub(crate) fn check(&self, used: &BTreeSet<String>) -> Result<(), Failure> {
         if used.is_empty() {
             return Ok(());
@@ -72,14 +73,15 @@ impl KeyFile {
         })
     }
 
-    /// The keys; at the first start a new one is made. The folder of an existing file may be read-only, or its disk full.
+    /// Reads the keys, or creates a file with a new one. Writes nothing if the file exists: its
+    /// folder may be read-only, or the disk full.
     fn open(&self, environment: &Environment) -> Result<Sealer, Failure> {
         if self.stamp().is_some() {
             return self.read();
         }
         let key = hex(&environment.random::<32>());
         let new_file = self.write_new_file(&[key])?;
-        // Creating a link is atomic, and never replaces an existing file.
+        // Linking is atomic, and fails if the file exists.
         let linked = fs::hard_link(&new_file, &self.0);
         fs::remove_file(&new_file)?;
         match linked {
@@ -90,7 +92,6 @@ impl KeyFile {
         self.read()
     }
 
-    /// Reads the keys of an existing file.
     pub(crate) fn read(&self) -> Result<Sealer, Failure> {
         let keys = self.lines()?;
         let keys = keys.iter().map(|line| Ok(MasterKey::new(&bytes(line)?)?));
@@ -105,7 +106,7 @@ impl KeyFile {
         self.replace(&lines)
     }
 
-    /// Removes keys for which `needed` is false, except the current one; returns their number.
+    /// Removes all keys for which `needed` is false, except the current one. Returns their number.
     pub(crate) fn prune(&self, needed: impl Fn(&str) -> bool) -> Result<usize, Failure> {
         let lines = self.lines()?;
         let mut kept = Vec::new();
@@ -121,14 +122,14 @@ impl KeyFile {
         Ok(dropped)
     }
 
-    /// Stamp of the file now; `None` if it is missing.
+    /// Returns the file's present stamp; `None` if it is missing.
     pub(crate) fn stamp(&self) -> Option<Stamp> {
         let found = fs::metadata(&self.0).ok()?;
         let (seconds, nanos) = (found.mtime(), found.mtime_nsec());
         Some(Stamp(found.ino(), found.size(), seconds, nanos))
     }
 
-    /// The file's name, for messages.
+    /// Path for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.0
     }
@@ -152,7 +153,7 @@ impl KeyFile {
         Ok(self.sync_folder()?)
     }
 
-    /// Writes a temporary file next to the key file, and syncs it before it is linked.
+    /// Writes a temporary file in the same folder, and syncs it before it is linked.
     fn write_new_file(&self, lines: &[String]) -> Result<PathBuf, io::Error> {
         let mut name = self.0.clone().into_os_string();
         name.push(format!(".{}", std::process::id()));
@@ -219,7 +220,7 @@ mod tests {
         let path = folder.path().join("master.key");
         let file = KeyFile::new(path.clone());
         let first = file.open(&ENVIRONMENT).unwrap();
-        // The name of the temporary file is taken by a folder that cannot be deleted.
+        // The temporary file cannot be created: a folder has its name.
         let taken = path.with_extension(format!("key.{}", std::process::id()));
         fs::create_dir_all(taken.join("inner")).unwrap();
         let again = file.open(&ENVIRONMENT).unwrap();

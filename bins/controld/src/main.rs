@@ -1,4 +1,4 @@
-//! The control plane.
+//! The control plane `controld`.
 
 mod background;
 mod cli;
@@ -27,8 +27,9 @@ use std::process::ExitCode;
 use tikv_jemallocator::Jemalloc;
 use tracing_subscriber::EnvFilter;
 
-/// Returns freed pages to the system within about a second. The C library's allocator keeps a heap for each
-/// thread: after bundles and reports were parsed on many threads, most of the memory was free and resident.
+/// Returns freed pages to the system within about a second. The C library's allocator has a heap
+/// per thread: after bundles and reports were parsed on many threads, most of its resident memory
+/// was free.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
@@ -49,7 +50,7 @@ async fn main() -> ExitCode {
         .json()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        // Otherwise the first line that does not fit on a full disk ends the task with a panic.
+        // Otherwise, a failed write to a full disk would panic.
         .log_internal_errors(false)
         .init();
     let read = match ConfigFile::named_by(&matches, &Cli::command()) {
@@ -60,7 +61,7 @@ async fn main() -> ExitCode {
         }
     };
     let matches = match &read {
-        // Settings of the file are defaults, so the command line is parsed again over them.
+        // Settings become defaults of the flags, so the command line is parsed again.
         Some(file) => match file.apply(Cli::command()).try_get_matches() {
             Ok(matches) => matches,
             Err(usage) => return print_usage(&usage),

@@ -1,4 +1,4 @@
-//! Serving: the listener, routes outside the interface, background work, shutdown.
+//! `serve`: listeners, routes outside the interface, background work, shutdown.
 
 use crate::background::Background;
 use crate::cli::ServeArgs;
@@ -30,21 +30,21 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 
-/// Upper bounds of the histograms' buckets, in seconds.
+/// Bounds of the buckets of latency histograms, in seconds.
 const BUCKETS: &[f64] = &[
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
 ];
 
-/// Media type of the Prometheus text format, with its version: scrapers choose their parser by it.
+/// Media type of the Prometheus text format. Scrapers choose their parser by the version.
 const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// `Retry-After` of `/ready` while not ready, in seconds.
+/// `Retry-After` of `/ready` while the service is not ready, in seconds.
 const READY_RETRY_SECS: &str = "5";
 
-/// Sockets of the server.
+/// Bound sockets.
 struct Listeners {
     interface: TcpListener,
-    /// `None` if the metrics are served by the interface's listener, to clients on this host only.
+    /// `None` if the main listener serves the metrics, to clients on this host only.
     metrics: Option<TcpListener>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) async fn run(
     let stopping = Arc::clone(&app);
     let stop = async move {
         stop_signal().await;
-        // Long polls would hold the shutdown up.
+        // Ends long polls, which would delay the shutdown.
         stopping.end_waits();
     };
     connections.serve(listeners.interface, stop).await;
@@ -109,7 +109,7 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The application on the database of `data_dir`, with the settings of `args`.
+/// Opens the application on the database of `data_dir`, with the settings in `args`.
 async fn open_app(data_dir: &DataDir, args: &ServeArgs) -> Result<App, Box<dyn std::error::Error>> {
     let mut app = open_in(data_dir).await?;
     app.heartbeat_interval = HeartbeatInterval::from_secs(args.heartbeat_secs);
@@ -127,8 +127,8 @@ async fn open_app(data_dir: &DataDir, args: &ServeArgs) -> Result<App, Box<dyn s
     Ok(app)
 }
 
-/// The kind of session cookie. Browsers send a `Secure` cookie over TLS only, so a server without TLS on loopback, and
-/// without a proxy that ends TLS, sets one without it.
+/// Chooses the session cookie: `Secure`, except for a server on loopback without TLS and without a
+/// balancer, which may use TLS. Browsers send a `Secure` cookie over TLS only.
 fn session_cookie(args: &ServeArgs, address: SocketAddr, is_tls: bool) -> SessionCookie {
     let is_plain = !is_tls && args.trusted_proxies.is_empty() && address.ip().is_loopback();
     if is_plain {
@@ -149,10 +149,10 @@ impl Listeners {
     }
 }
 
-/// Binds the address of `--setting`.
+/// Binds `address`, the value of the flag `setting`.
 ///
 /// # Errors
-/// The operating system's error, with the setting and a remedy.
+/// The operating system's error, with the flag and a remedy.
 async fn bind(setting: &str, address: SocketAddr) -> Result<TcpListener, String> {
     let listener = TcpListener::bind(address).await;
     listener.map_err(|error| bind_error(setting, address, &error))
@@ -182,13 +182,13 @@ fn max_connections(setting: u32) -> usize {
     usize::try_from(setting).unwrap_or(Semaphore::MAX_PERMITS)
 }
 
-/// `GET /metrics`.
+/// Routes of `GET /metrics`.
 fn metrics_router(metrics: PrometheusHandle) -> Router {
     let fields = [(header::CONTENT_TYPE, METRICS_TYPE)];
     Router::new().route("/metrics", get(async move || (fields, metrics.render())))
 }
 
-/// The interface, the pages, `/health` and `/ready`.
+/// Routes of the interface and the pages, `/health` and `/ready`.
 fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     let ready = get(ready).with_state(Arc::new(Readiness {
         app: Arc::clone(app),
@@ -204,11 +204,12 @@ fn router(app: &Arc<App>, cookie: SessionCookie) -> Router {
     control_api::router(app, further, cookie)
 }
 
-/// State of `/ready`.
+/// State of the readiness check.
 #[derive(Debug)]
 struct Readiness {
     app: Arc<App>,
-    /// The last answer: only changes are logged, because any client may ask at any rate.
+    /// The last result. Only changes are logged, because any client can request `/ready` at any
+    /// rate.
     is_ready: AtomicBool,
 }
 
@@ -239,7 +240,8 @@ fn not_ready(reason: &str) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, retry, body).into_response()
 }
 
-/// Prints the addresses; creates the key of the audit log, and the set-up link of an installation without users.
+/// Prints the addresses, creates the audit log's key, and prints the set-up link if there are no
+/// users.
 async fn initialize(
     app: &App,
     listeners: &Listeners,
@@ -262,7 +264,8 @@ async fn initialize(
     Ok(())
 }
 
-/// Prints a line for the operator or a script. A full disk is logged: it prevents no start.
+/// Prints a line for the operator or a script. A failure, for example on a full disk, is only
+/// logged, so that the service starts anyway.
 fn announce(line: Arguments<'_>) {
     if let Err(error) = print_line(line) {
         tracing::warn!(%error, "a line about the start is lost");

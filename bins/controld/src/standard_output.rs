@@ -1,10 +1,9 @@
-//! Standard output of commands.
+//! Output of commands to standard output.
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Writes a line.
 ///
 /// # Errors
 ///
@@ -14,17 +13,17 @@ pub(crate) fn print_line(line: Arguments<'_>) -> io::Result<()> {
         .map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))
 }
 
-/// Writes and flushes a text. A closed reader, as with `| head`, is not an error.
+/// Writes a text and flushes it. A closed pipe, as with `| head`, is not an error.
 ///
 /// # Errors
 ///
-/// Any other error of the output, such as a full disk.
+/// Any other write error, for example of a full disk.
 pub(crate) fn write_text(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     unless_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Prints help, or the error of a command line: exit code 0 after help, 2 for an error, 1 if help cannot be
+/// Prints help or a command-line error. Exit code 0 after help, 2 for an error, 1 if help cannot be
 /// written.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) fn print_usage(usage: &clap::Error) -> ExitCode {

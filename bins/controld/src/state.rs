@@ -1,4 +1,4 @@
-//! Opens the application on its state, with the system clock and random bytes of the system.
+//! Opens the application's state, with the system's clock and random numbers.
 
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
@@ -12,7 +12,7 @@ use std::error::Error;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
-/// Time without an answer of the database, after which a log line reports the wait.
+/// Time without a response from the database, after which the wait is logged.
 const QUIET: Duration = Duration::from_secs(2);
 
 pub(crate) const ENVIRONMENT: Environment = Environment {
@@ -20,25 +20,25 @@ pub(crate) const ENVIRONMENT: Environment = Environment {
     fill,
 };
 
-/// The current time, for certificates.
+/// Current time, for the validity of certificates.
 pub(crate) fn now() -> SystemTime {
     Timestamp::now().into()
 }
 
-/// The application on the state that the command line names, created if missing.
+/// Opens the state that the command line names; creates it if it is missing.
 pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
     open_in(&DataDir::new(state)).await
 }
 
-/// The application on the state of a data directory, created if missing.
+/// Opens the state in a data directory; creates it if it is missing.
 pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
     let made = data_dir.make();
     made.map_err(|error| data_dir.at_folder(&error))?;
     open_with(data_dir, Secrets::Opened).await
 }
 
-/// The application on existing state, never created: a command about past actions must not create state for a
-/// mistyped path and succeed.
+/// Opens existing state. A command about past actions must not succeed on new, empty state if the
+/// path is mistyped.
 pub(crate) async fn open_existing(
     data_dir: &DataDir,
     secrets: Secrets,
@@ -70,7 +70,8 @@ async fn open_with(data_dir: &DataDir, secrets: Secrets) -> Result<App, Box<dyn 
     Ok(App::new(store, objects, sealer, ENVIRONMENT))
 }
 
-/// The store, once its database answers. A command that leaves secrets alone leaves the schema alone, too.
+/// Connects to the database, and waits until it responds. The schema is updated only for commands
+/// that decrypt secrets.
 async fn open_store(url: &str, secrets: Secrets) -> Result<Store, StoreError> {
     let opening = async {
         match secrets {

@@ -1,4 +1,4 @@
-//! The certificate that clients are shown, and its reload.
+//! TLS certificate of the server, and its reload.
 
 use arc_swap::ArcSwap;
 use proxy_tls::{
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Sessions are resumed with keys of at most two such periods.
+/// Interval of new keys for session tickets. Tickets are accepted for at most two intervals.
 const TICKET_PERIOD: Duration = Duration::from_hours(12);
 
-/// The active certificate.
+/// The active certificate and the keys of session tickets.
 #[derive(Debug)]
 pub(crate) struct Tls {
     source: CertificateSource,
@@ -21,7 +21,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the certificate chain and its key. The error has a line for each fault.
+    /// Reads certificate chain and private key. The error has one line per fault.
     pub(crate) fn load(
         cert_file: PathBuf,
         key_file: PathBuf,
@@ -44,19 +44,19 @@ impl Tls {
         })
     }
 
-    /// Reads the files again; an unusable one changes nothing.
+    /// Reads the files again. After an error, the former certificate stays active.
     pub(crate) fn reload(&self, now: SystemTime) -> Result<(), String> {
         let read = read(&self.source, &self.tickets, now)?;
         self.current.store(Arc::new(read));
         Ok(())
     }
 
-    /// The TLS settings for the next connection.
+    /// Returns the TLS settings for the next connection.
     pub(crate) fn config(&self) -> Arc<ServerConfig> {
         self.current.load().config()
     }
 
-    /// Makes a new key for tickets when it is time.
+    /// Creates a new ticket key if the interval has passed.
     pub(crate) fn rotate_tickets(&self, now: SystemTime) {
         if let Err(error) = self.tickets.rotate(now) {
             tracing::error!(%error, "session tickets keep their key");
@@ -71,7 +71,7 @@ impl Tls {
             .map(|certificate| certificate.not_after)
     }
 
-    /// Warnings for an operator, such as a near expiry.
+    /// Warnings for the operator, such as an imminent expiry.
     pub(crate) fn warnings(&self, now: SystemTime) -> Vec<String> {
         let warnings = self.current.load().warnings(now);
         warnings.iter().map(ToString::to_string).collect()

@@ -1,26 +1,25 @@
-//! The client's address behind balancers.
+//! Client addresses behind trusted load balancers.
 
 use axum::http::HeaderMap;
 use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
-/// Fields of a request that a balancer forwards.
+/// Header fields whose presence shows that a request was forwarded.
 const FORWARDING: &[&str] = &[FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
 
-/// Balancers that are trusted about the client's address.
+/// Networks of load balancers, whose `X-Forwarded-For` is trusted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 
 impl TrustedProxies {
-    /// The networks of the balancers.
     pub(crate) fn new(networks: Vec<IpNet>) -> Self {
         Self(networks)
     }
 
-    /// The address that limits and logs go by: the right-most one of `X-Forwarded-For` that is of
-    /// no balancer; the peer's own unless it is one. An entry that is not an address ends the
-    /// search.
+    /// Returns the client's address for limits and logs: the peer's, unless the peer is a balancer.
+    /// Then the last entry of `X-Forwarded-For` that is not a balancer's; the search stops at an
+    /// entry that is not an address.
     pub(crate) fn client(&self, peer: SocketAddr, headers: &HeaderMap) -> SocketAddr {
         if !self.holds(peer.ip()) {
             return peer;
@@ -40,15 +39,14 @@ impl TrustedProxies {
         client
     }
 
-    /// Returns true if the request was sent from this machine, and is not forwarded by a balancer.
+    /// Returns true if the request is from this machine, and was not forwarded.
     pub(crate) fn is_local(&self, peer: SocketAddr, headers: &HeaderMap) -> bool {
         let client = self.client(peer, headers).ip().to_canonical();
         let is_forwarded = FORWARDING.iter().any(|name| headers.contains_key(*name));
         client.is_loopback() && !is_forwarded
     }
 
-    /// Returns true if a connection of this peer may be served without TLS: it comes from a
-    /// balancer or from this machine.
+    /// Returns true if the peer may connect without TLS: a balancer, or this machine.
     pub(crate) fn may_speak_plain(&self, peer: IpAddr) -> bool {
         peer.to_canonical().is_loopback() || self.holds(peer)
     }
@@ -60,7 +58,6 @@ impl TrustedProxies {
     }
 }
 
-/// Parses an address with or without a port.
 fn address(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let with_port = || text.parse::<SocketAddr>().ok().map(|socket| socket.ip());

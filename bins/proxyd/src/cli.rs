@@ -273,20 +273,20 @@ pub(crate) struct Explain {
 ///
 /// # Errors
 ///
-/// Help, if it is requested, and the error of an invalid command line.
+/// Help, if it was requested, or the error of an invalid command line.
 pub(crate) fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse().map_err(hinted)
 }
 
-/// The script that completes the command line in this shell.
+/// Generates the completion script for a shell.
 pub(crate) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "proxyd", &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-/// Adds the flag to the error for a configuration file given without it; other errors are
-/// unchanged.
+/// Adds a hint to the error for a configuration file given without its flag. Returns any other
+/// error unchanged.
 fn hinted(error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;

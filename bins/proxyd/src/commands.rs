@@ -1,4 +1,4 @@
-//! The commands.
+//! Commands of `proxyd`, other than serving.
 
 mod admin_interface;
 mod agent;
@@ -40,7 +40,7 @@ const EXIT_USAGE: u8 = 2;
 ///
 /// # Errors
 ///
-/// Standard output cannot be written, other than because it was closed.
+/// Writing to standard output failed, other than because it was closed.
 pub(crate) fn run(cli: Cli) -> io::Result<ExitCode> {
     let Cli {
         config,

@@ -1,4 +1,4 @@
-//! The client of the control plane, on a separate thread.
+//! Client of the control plane, on its own thread.
 
 mod metrics;
 
@@ -22,12 +22,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 const ENTRY_FILE: &str = "proxy.kdl";
-/// Interval of retries after the node's folder was unusable.
+/// Interval of attempts to open an unusable data folder.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Prepares the client: opens the node's folder, and finds the bundle to start with.
-///
-/// A folder that cannot be used keeps nothing from being served; the client tries it again.
+/// Opens the data folder, and finds the bundle to start with.
+/// An unusable folder does not prevent the proxy from serving; the client tries again later.
 pub(crate) fn follow(settings: &ControlPlane, deliveries: Deliveries) -> Follower {
     let settings = client_settings(settings);
     let mut host = ProxyHost::new(deliveries);
@@ -68,7 +67,7 @@ async fn retry(settings: Settings, host: &mut ProxyHost) {
     }
 }
 
-/// Runs `work` on a thread of its own until the result is dropped.
+/// Runs `work` on its own thread, until the result is dropped.
 fn spawn<F: Future<Output = ()>>(work: impl FnOnce() -> F + Send + 'static) -> Stop {
     let (stop, stopped) = oneshot::channel::<()>();
     let run = move || {
@@ -130,16 +129,16 @@ fn host_name() -> String {
         .into_owned()
 }
 
-/// This process, as the client sees it.
+/// Interface of this process for the client.
 struct ProxyHost {
     metrics: ClientMetrics,
     deliveries: Deliveries,
     traffic: TrafficMeter,
-    /// The active bundle, with its certificates of today; `None` for the node's own configuration.
+    /// The active bundle, with its current certificates; `None` for the node's own configuration.
     in_force: Option<Delivery>,
-    /// Tokens of the validations that the listeners answer for the control plane.
+    /// Tokens of HTTP-01 challenges that the listeners answer for the control plane.
     tokens: Vec<String>,
-    /// Processor time and time of day of the last heartbeat.
+    /// Processor time and clock at the last heartbeat.
     last: Option<(Duration, Duration)>,
 }
 
@@ -155,20 +154,20 @@ impl ProxyHost {
         }
     }
 
-    /// The delivery that the process begins with.
+    /// Records the bundle that the process starts with.
     fn begin(&mut self, started: &Started) -> Delivery {
         let delivery = delivery_of(started);
         self.in_force = Some(delivery.clone());
         delivery
     }
 
-    /// The figures of the bundle begin.
+    /// Records a new active bundle, and counts its traffic from now on.
     fn switched_to(&mut self, delivery: Delivery) {
         self.in_force = Some(delivery);
         self.traffic.begin(&self.deliveries.registry().snapshot());
     }
 
-    /// CPU since the last call; 100 is one core.
+    /// Processor use since the last call, in percent of one core.
     fn cpu_percent(&mut self) -> f64 {
         let now = monotonic();
         let Some(cpu) = Process::read().cpu else {
@@ -201,7 +200,7 @@ impl Host for ProxyHost {
             known,
         } = Box::pin(tests.outcome(monotonic)).await;
         if failures.is_empty() {
-            // Live tests are not traffic of clients.
+            // Excludes the requests of live tests from the new bundle's traffic.
             self.switched_to(delivery);
             return Ok(known);
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Prints the explanation. Exit code 1 for an invalid configuration, 2 for an impossible request.
 pub(crate) fn run(explain: Explain) -> io::Result<ExitCode> {
-    // The tests of the configuration are not run: a failed one is a reason to ask for an explanation.
+    // Tests in the configuration are not run: a failed one may be the reason for this command.
     let loaded = match &explain.config {
         Some(file) => proxy_config::load(file),
         None => proxy_config::embedded(),

@@ -1,4 +1,4 @@
-//! The proxy daemon.
+//! The proxy `proxyd`.
 
 mod cli;
 mod commands;
@@ -12,8 +12,8 @@ mod upgrade;
 use std::process::ExitCode;
 use tikv_jemallocator::Jemalloc;
 
-/// Returns freed pages to the system within about a second, in a thread of its own: the memory limit is
-/// compared with resident memory. Its options are in `.cargo/config.toml`.
+/// Returns freed pages to the system within about a second, on its own thread, because the memory
+/// limit is compared with resident memory. Options are in `.cargo/config.toml`.
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

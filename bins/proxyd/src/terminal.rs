@@ -6,7 +6,8 @@ use std::fmt::Display;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::process::ExitCode;
 
-/// Exit code of a command with output that cannot be written: its reader has no verdict.
+/// Exit code if standard output cannot be written. Differs from success and failure, because the
+/// caller has not received the result.
 const EXIT_OUTPUT_ERROR: u8 = 2;
 
 /// Writes a line to standard output. A closed pipe, as with `| head`, is not an error.
@@ -23,7 +24,7 @@ pub(crate) fn print_usage(usage: &clap::Error) -> io::Result<ExitCode> {
     unless_closed(printed).map(|()| ExitCode::SUCCESS)
 }
 
-/// The exit code of a command, after printing the error of its output.
+/// Returns the command's exit code, or prints the error of its output.
 pub(crate) fn exit_code(done: io::Result<ExitCode>) -> ExitCode {
     done.unwrap_or_else(|error| {
         print_error(format_args!(
@@ -40,13 +41,12 @@ fn unless_closed(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Writes to standard error.
 pub(crate) fn print_error(text: impl Display) {
     drop(writeln!(io::stderr().lock(), "{text}"));
 }
 
-/// Shows a report on the standard error output: to the width of a terminal, in colours unless `NO_COLOR` is set, in
-/// sentences where `NO_GRAPHICS` is; in plain ASCII where the output is not a terminal.
+/// Prints a report to standard error. For terminals it is wrapped, and coloured unless `NO_COLOR`
+/// is set; with `NO_GRAPHICS` it consists of sentences. Otherwise it is plain ASCII.
 pub(crate) fn print_report(report: &Report) {
     if io::stderr().is_terminal() || std::env::var_os("NO_GRAPHICS").is_some() {
         let handler = MietteHandlerOpts::new().terminal_links(false).build();

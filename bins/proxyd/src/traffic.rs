@@ -1,4 +1,4 @@
-//! Traffic of each route since the active bundle was applied.
+//! Traffic of each route since the active bundle was applied, for heartbeats.
 
 use control_wire::{ConnectionTraffic, LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
 use proxy_telemetry::{BOUNDS_NS, HistogramTotal, RouteTotal, Snapshot};
@@ -11,10 +11,10 @@ const MAX_STATUSES: usize = 100;
 const NS_PER_MS: u64 = 1_000_000;
 const NS_PER_US: u128 = 1_000;
 
-/// By upper bound in [`LATENCY_BOUNDS_MS`], and one more bucket.
+/// Counts by upper bound in [`LATENCY_BOUNDS_MS`], and above the last one.
 type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 
-/// Counts since a snapshot.
+/// Counts traffic since a snapshot.
 #[derive(Debug, Default)]
 pub(crate) struct TrafficMeter {
     before: BTreeMap<String, RouteTraffic>,
@@ -22,13 +22,14 @@ pub(crate) struct TrafficMeter {
 }
 
 impl TrafficMeter {
-    /// Counts from now on.
+    /// Counts from `snapshot` on.
     pub(crate) fn begin(&mut self, snapshot: &Snapshot) {
         self.before = totals(snapshot).collect();
         self.connections_before = connections(snapshot);
     }
 
-    /// Counts since then; if there are too many routes, those with the most requests.
+    /// Returns the counts between the first snapshot and this one. Above [`MAX_ROUTES`], the routes
+    /// with the fewest requests are omitted.
     pub(crate) fn read(&self, snapshot: &Snapshot) -> Traffic {
         let counted = totals(snapshot).map(|(name, total)| {
             let since = match self.before.get(&name) {
@@ -101,7 +102,7 @@ fn buckets(durations: &HistogramTotal) -> Buckets {
     let mut counts = Buckets::default();
     let last = [u64::MAX];
     for (count, bound_ns) in durations.buckets.iter().zip(BOUNDS_NS.iter().chain(&last)) {
-        // A bucket that overlaps two of the report counts as the slower one.
+        // A bucket that overlaps two buckets of the report is added to the slower one.
         let bounds = LATENCY_BOUNDS_MS.iter();
         let below = bounds.take_while(|ms| u64::from(**ms) * NS_PER_MS < *bound_ns);
         if let Some(bucket) = counts.get_mut(below.count()) {
@@ -111,7 +112,7 @@ fn buckets(durations: &HistogramTotal) -> Buckets {
     counts
 }
 
-/// Counters are monotonic, so a difference is the count in between.
+/// Subtracts counters, which only grow.
 fn difference(total: RouteTraffic, before: &RouteTraffic) -> RouteTraffic {
     let RouteTraffic {
         requests,

@@ -1,13 +1,13 @@
-//! The program that an upgrade starts.
+//! Program that an upgrade starts.
 
 use proxy_server::Program;
 use std::time::Duration;
 
-/// Name of the variable for the maximum time until a new process serves, in milliseconds, in place
-/// of 30 s; for tests.
+/// Environment variable for tests: maximum time until the new process serves, in milliseconds. The
+/// default is 30 s.
 const TIMEOUT: &str = "PROXYD_UPGRADE_TIMEOUT_MS";
 
-/// The path and the arguments that the program was started with.
+/// Returns the path and arguments of the running program.
 pub(crate) fn program() -> Option<Program> {
     match Program::current() {
         Ok(program) => Some(with_timeout(program)),

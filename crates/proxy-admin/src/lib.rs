@@ -1,8 +1,8 @@
 //! Admin interface of a running proxy: health, status, metrics, and the effective configuration.
 //!
 //! [`serve`] answers requests at one listening socket, if the socket's [`Access`] authorizes them.
-//! All sockets share an [`AdminState`]. The interface runs on the control thread, and never accesses
-//! a worker.
+//! All sockets share an [`AdminState`]. The interface runs on the control thread, and never
+//! accesses a worker.
 
 mod json_body;
 

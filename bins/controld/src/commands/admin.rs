@@ -1,4 +1,5 @@
-//! `controld admin`: creates administrators without the set-up link, and restores access for locked-out users.
+//! `controld admin`: creates administrators without the set-up link, and restores access for
+//! locked-out users.
 
 use crate::cli::{CreateAdminArgs, OrgArgs, SetPasswordArgs, StateArgs, UserArgs};
 use crate::data_dir::DataDir;
@@ -11,10 +12,10 @@ use std::error::Error;
 use std::fs;
 use std::process::ExitCode;
 
-/// The name of the first organization, unless another is given.
+/// Name of a new organization, unless another is given.
 const DEFAULT_ORG: &str = "default";
 
-/// Creates the administrator, and prints secrets for the operator.
+/// Creates an administrator; prints the generated password and API key, if any.
 pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Error>> {
     let CreateAdminArgs {
         state,
@@ -32,7 +33,7 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
     };
     let org_name = match org_name {
         Some(name) => name,
-        // If a password was lost, another organization would not help.
+        // Repeating the command with another organization would not recover a lost password.
         None => app
             .only_org_name()
             .await?
@@ -63,7 +64,7 @@ pub(crate) async fn create(args: CreateAdminArgs) -> Result<ExitCode, Box<dyn Er
     Ok(ExitCode::SUCCESS)
 }
 
-/// Sets a user's password, and prints it if it was made here.
+/// Sets a user's password, and prints it if it was generated.
 pub(crate) async fn set_password(args: SetPasswordArgs) -> Result<ExitCode, Box<dyn Error>> {
     let SetPasswordArgs {
         user: UserArgs { state, email },
@@ -84,7 +85,6 @@ pub(crate) async fn set_password(args: SetPasswordArgs) -> Result<ExitCode, Box<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Removes a user's second factor.
 pub(crate) async fn reset_second_factor(args: UserArgs) -> Result<ExitCode, Box<dyn Error>> {
     let UserArgs { state, email } = args;
     let app = open(state).await?;
@@ -94,7 +94,8 @@ pub(crate) async fn reset_second_factor(args: UserArgs) -> Result<ExitCode, Box<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Switches an organization's single sign-on off, to restore access if its provider admits no users.
+/// Switches an organization's single sign-on off. Restores access if the identity provider admits
+/// no users.
 pub(crate) async fn delete_sso(args: OrgArgs) -> Result<ExitCode, Box<dyn Error>> {
     let OrgArgs { state, org } = args;
     let app = open(state).await?;
@@ -104,7 +105,7 @@ pub(crate) async fn delete_sso(args: OrgArgs) -> Result<ExitCode, Box<dyn Error>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends every session, and prints their number.
+/// Ends all sessions, and prints their number.
 pub(crate) async fn end_sessions(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let app = open(state).await?;
     let ended = app.end_all_sessions(&Call::system(app.now())).await?;
@@ -113,7 +114,7 @@ pub(crate) async fn end_sessions(state: StateArgs) -> Result<ExitCode, Box<dyn E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Ends every session, key, token, invitation and link, and prints their numbers.
+/// Ends all sessions, keys, tokens, invitations and links, and prints their numbers.
 pub(crate) async fn end_credentials(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let app = open(state).await?;
     let call = Call::system(app.now());
@@ -131,7 +132,7 @@ pub(crate) async fn end_credentials(state: StateArgs) -> Result<ExitCode, Box<dy
     Ok(ExitCode::SUCCESS)
 }
 
-/// The application on existing state: new state has no users.
+/// Opens existing state. Creating it would be useless: new state has no users.
 async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
     crate::state::open_existing(&DataDir::new(state), Secrets::Opened).await
 }

@@ -1,4 +1,4 @@
-//! `controld audit verify`: verifies that the audit log is unaltered.
+//! `controld audit verify`: detects changed or removed entries of the audit log.
 
 use crate::cli::VerifyArgs;
 use crate::data_dir::DataDir;
@@ -10,7 +10,7 @@ use control_app::{AuditArchive, AuditVerification};
 use std::error::Error;
 use std::process::ExitCode;
 
-/// Prints the first entry that does not fit the chain, or how far it is proven.
+/// Prints the first changed or missing entry, or the newest link of the hash chain.
 pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>> {
     let VerifyArgs { state, archives } = args;
     let data_dir = DataDir::new(state);

@@ -1,4 +1,4 @@
-//! `controld backup`: a copy of a SQLite database that is in use.
+//! `controld backup`: copies a SQLite database that is in use.
 
 use crate::cli::BackupArgs;
 use crate::data_dir::DataDir;
@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Writes the copy; an existing file is never overwritten.
+/// Writes the copy. Never overwrites an existing file.
 pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
     let BackupArgs { state, to } = args;
     let data_dir = DataDir::new(state);
@@ -24,7 +24,7 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
         return Err(format!("--to {}: exists already; {remedy}", to.display()).into());
     }
     let app = open_existing(&data_dir, Secrets::Untouched).await?;
-    // The copy is renamed when it is complete: an interrupted one may still contain sessions.
+    // Renamed when complete: until then, the copy may contain sessions.
     let mut part = to.clone().into_os_string();
     part.push(".part");
     let part = PathBuf::from(part);

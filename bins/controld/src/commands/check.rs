@@ -1,4 +1,5 @@
-//! Faults of the settings, found before anything starts: at the start and by `controld check`.
+//! `controld check`, and the same checks at the start: all faults of the settings and of the files
+//! that they name.
 
 use crate::cli::{ServeArgs, StateArgs};
 use crate::config::{ConfigError, ConfigFile};
@@ -16,22 +17,22 @@ use std::time::SystemTime;
 
 const MASTER_KEY_FILE: &str = "master-key-file";
 
-/// A setting that cannot be used, and why.
+/// A setting that cannot be used, and the reason.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// The flag's name.
+    /// Name of the flag.
     setting: &'static str,
     message: String,
 }
 
-/// Values that the settings were parsed into.
+/// Parsed values of the settings.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) data_dir: DataDir,
     pub(crate) tls: Option<Arc<Tls>>,
 }
 
-/// `controld check`: prints every fault, and nothing else.
+/// Runs `controld check`: prints all faults, and nothing else.
 ///
 /// # Errors
 ///
@@ -61,7 +62,8 @@ pub(crate) async fn run(
     }
 }
 
-/// Checks an existing database file: another process on it, damaged pages, a newer schema.
+/// Checks an existing database file: not in use by another process, no damaged pages, no newer
+/// schema.
 async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
     let data_dir = &prepared.data_dir;
     if !data_dir.has_database_file() {
@@ -75,7 +77,7 @@ async fn check_database(prepared: Prepared) -> Result<Prepared, Vec<Fault>> {
         let schema = store.check_schema().await;
         let used = match schema {
             Ok(()) => keys_in_use(&store).await,
-            // It is updated at the start, which looks for the keys.
+            // The start updates an older schema, and checks the keys then.
             Err(StoreError::Older(_)) => Ok(BTreeSet::new()),
             Err(error) => Err(error),
         };
@@ -106,7 +108,8 @@ async fn keys_in_use(store: &Store) -> Result<BTreeSet<String>, StoreError> {
     store.read().await?.master_keys_in_use().await
 }
 
-/// Reads the files that the settings name. Files of the first start may be absent.
+/// Parses the settings, and reads the files that they name. Files that the first start creates may
+/// be missing.
 pub(crate) fn prepare(args: &ServeArgs, now: SystemTime) -> Result<Prepared, Vec<Fault>> {
     let ServeArgs {
         state,
@@ -168,7 +171,7 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
     let known = ["postgres://", "postgresql://", "sqlite:"];
     let known = known.iter().any(|scheme| database.starts_with(scheme));
     if !known {
-        // Without the URL, which may contain a password.
+        // The message omits the URL, which may contain a password.
         let message = "begins neither with postgres:// nor with sqlite://";
         fault("database", message.to_owned());
     }
@@ -191,7 +194,7 @@ fn check_state(state: &StateArgs, fault: &mut impl FnMut(&'static str, String)) 
     }
 }
 
-/// Prints each fault, with its line of the file if it has one.
+/// Prints each fault to standard error, with its line if the setting is in the configuration file.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) fn print_faults(faults: &[Fault], file: Option<&ConfigFile>) {
     for Fault { setting, message } in faults {
@@ -202,7 +205,7 @@ pub(crate) fn print_faults(faults: &[Fault], file: Option<&ConfigFile>) {
     }
 }
 
-/// Shows the faults of a file, with their lines.
+/// Prints the faults of a configuration file to standard error, with their lines.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) fn show(error: &ConfigError) {
     let theme = if io::stderr().is_terminal() {

@@ -1,4 +1,4 @@
-//! `controld key`: a new key for the secrets of the database.
+//! `controld key`: rotation of the keys that encrypt the secrets in the database.
 
 use crate::cli::StateArgs;
 use crate::data_dir::DataDir;
@@ -10,13 +10,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Running control planes poll the key file every second.
+/// Time for running control planes to read a changed key file, which they poll every second.
 const NOTICE: Duration = Duration::from_secs(3);
 
-/// Seals all secrets with a new key, or continues an interrupted run.
+/// Encrypts all secrets with a new key, or continues an interrupted run.
 ///
-/// The new key is in the file, and running control planes have read it, before a secret needs it. The old
-/// ones stay in the file, so an interruption at any moment loses nothing.
+/// The new key is written to the file, and time is left for running control planes to read it,
+/// before any secret is encrypted with it. Old keys stay in the file, so an interruption loses
+/// nothing.
 pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let data_dir = DataDir::new(state);
     let app = open_existing(&data_dir, Secrets::Opened).await?;
@@ -48,7 +49,7 @@ pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Drops keys that no secret needs.
+/// Drops keys with which no secret is encrypted.
 pub(crate) async fn prune(state: StateArgs) -> Result<ExitCode, Box<dyn Error>> {
     let data_dir = DataDir::new(state);
     let app = open_existing(&data_dir, Secrets::Opened).await?;

@@ -1,7 +1,8 @@
-//! Answers to bytes that are not an HTTP request: with the body of every error, and a correlation ID.
+//! Error responses to malformed requests, with the common error body and a correlation ID.
 //!
-//! hyper answers them itself, before there is a request, without a body and without a hook. Such an answer is known by
-//! its missing `X-Correlation-Id`, and replaced before it is sent to the client.
+//! hyper answers malformed requests itself, with an empty body and without a hook. Such a response
+//! is recognized by its missing `X-Correlation-Id`, and replaced before it is written to the
+//! client.
 
 use control_wire::{ErrorBody, ErrorCode, ErrorResponse};
 use std::io::{self, IoSlice};
@@ -12,14 +13,14 @@ use uuid::Uuid;
 
 const CORRELATION_ID: &[u8] = b"x-correlation-id:";
 
-/// A connection with hyper's own answers replaced.
+/// Stream that replaces hyper's own responses.
 #[derive(Debug)]
 pub(crate) struct ParseErrors<S> {
     stream: S,
     replaced: Option<Replaced>,
 }
 
-/// The remainder of our response, and the length of hyper's.
+/// Unwritten part of the replacement, and the length of hyper's response that it replaces.
 #[derive(Debug)]
 struct Replaced {
     rest: Vec<u8>,
@@ -36,7 +37,7 @@ impl<S> ParseErrors<S> {
 }
 
 impl<S: AsyncWrite + Unpin> ParseErrors<S> {
-    /// Writes the answer that replaces `head`; `None` if `head` is to be written as it is.
+    /// Writes a replacement for `head`. Returns `None` if `head` must be written unchanged.
     fn poll_replaced(
         &mut self,
         cx: &mut Context<'_>,
@@ -67,7 +68,7 @@ impl<S: AsyncWrite + Unpin> ParseErrors<S> {
     }
 }
 
-/// The status of a response that hyper generates itself.
+/// Returns the status if hyper generated the response: 4xx, without a correlation ID.
 fn status_of_own_answer(head: &[u8]) -> Option<u16> {
     let line = head.strip_prefix(b"HTTP/1.1 ")?;
     let status = std::str::from_utf8(line.get(..3)?).ok()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Open connections by peer address: no address can use up all connections.
+//! Limits on open connections by client address, so that one address cannot use up all of them.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
-/// Prefix length of an IPv6 site, which counts as one address.
+/// Length of the IPv6 prefix that counts as one address.
 const SITE_PREFIX: u32 = 48;
 
-/// The open connections of each address, or of each /48 of IPv6.
+/// Open connections by IPv4 address or IPv6 prefix.
 #[derive(Debug)]
 pub(crate) struct Peers {
     max_connections: usize,
@@ -19,11 +19,11 @@ pub(crate) struct Peers {
 #[derive(Debug, Default)]
 struct Site {
     open: AtomicUsize,
-    /// Connections without a request yet.
+    /// Connections that have not sent a request yet.
     silent: AtomicUsize,
 }
 
-/// One open connection; it counts until it is dropped.
+/// Counts one open connection until it is dropped.
 #[derive(Debug)]
 pub(crate) struct PeerConnection {
     site: Arc<Site>,
@@ -39,9 +39,10 @@ impl Peers {
         }
     }
 
-    /// Admits a connection of `peer` while `free` more may be opened; `None` if the remainder is
-    /// reserved for other addresses. As long as a quarter of all is free, every peer gets one: a
-    /// whole fleet may share one address.
+    /// Counts a connection of `peer`, with `free` connections left in total. Every connection is
+    /// admitted while a quarter is free, because a whole fleet may share one address. After that,
+    /// returns `None` for an address that has a quarter of all connections open, or a sixteenth
+    /// without a request.
     pub(crate) fn admit(&mut self, peer: IpAddr, free: usize) -> Option<PeerConnection> {
         let reserve = self.max_connections / 4;
         let max_silent = (self.max_connections / 16).max(1);
@@ -65,7 +66,7 @@ impl Peers {
 }
 
 impl PeerConnection {
-    /// Records that a request arrived.
+    /// Records the first request.
     pub(crate) fn speak(&self) {
         if !self.has_spoken.swap(true, Ordering::Relaxed) {
             self.site.silent.fetch_sub(1, Ordering::Relaxed);

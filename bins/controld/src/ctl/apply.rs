@@ -1,4 +1,5 @@
-//! `ctl apply`: brings the control plane to the state in a file, noun by noun, matched by name.
+//! `ctl apply`: creates, updates and, with `--prune`, deletes resources until they match a file.
+//! Names identify resources.
 
 use crate::ctl::client::Call;
 use crate::ctl::error::CtlError;
@@ -14,20 +15,20 @@ use std::path::PathBuf;
 
 type Fields = Map<String, Value>;
 
-/// The field of an answer that no later answer has: of webhooks, API keys and enrolment tokens.
+/// Field that only the response to the creation of a webhook, API key or enrolment token contains.
 const SECRET: &str = "secret";
 
-/// The operations on one noun of the file.
+/// Operations on one kind of resource.
 #[derive(Clone, Copy)]
 struct NounOperations<'a> {
     list: &'a Operation,
     create: &'a Operation,
     update: &'a Operation,
-    /// Absent if it cannot be deleted.
+    /// `None` if resources of this kind cannot be deleted.
     delete: Option<&'a Operation>,
 }
 
-/// One run: the file's organization and project, and the dry-run flag.
+/// Parameters of one run.
 struct Apply<'a> {
     lookup: &'a Lookup<'a>,
     org: Option<String>,
@@ -35,7 +36,7 @@ struct Apply<'a> {
     dry_run: bool,
 }
 
-/// Creates missing items, updates differing ones, and prints each change.
+/// Creates missing resources, updates those that differ, and prints each change.
 pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(), CtlError> {
     let file = matches.get_one::<PathBuf>("file").cloned();
     let wanted = object(&file.unwrap_or_default())?;
@@ -51,7 +52,7 @@ pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(),
         apply.noun(*noun, items).await?;
     }
     if matches.get_flag("prune") {
-        // Objects that refer to further ones go first.
+        // In reverse: resources that refer to others are deleted first.
         for (noun, items) in nouns.iter().rev() {
             apply.prune(*noun, items).await?;
         }
@@ -59,7 +60,7 @@ pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(),
     Ok(())
 }
 
-/// The nouns of the file, each after those that its fields refer to.
+/// Sorts the kinds of resources in the file: each after the kinds that its fields refer to.
 fn in_order<'a>(
     operations: &'a [Operation],
     wanted: &'a Fields,
@@ -91,7 +92,8 @@ fn in_order<'a>(
 }
 
 impl<'a> NounOperations<'a> {
-    /// Finds the group by the name of its list; `None` unless its items can be listed, created and updated by name.
+    /// Finds the operations by the name of the list; `None` unless they can list, create and update
+    /// by name.
     fn find(operations: &'a [Operation], tag: &str) -> Option<Self> {
         let of = |verb: &str| {
             let mut all = operations.iter();
@@ -109,7 +111,7 @@ impl<'a> NounOperations<'a> {
 }
 
 impl Apply<'_> {
-    /// The path of the noun's list.
+    /// Returns the path of the list.
     async fn list(&self, noun: NounOperations<'_>) -> Result<String, CtlError> {
         let place = |name: &str| match name {
             "org" => self.org.clone(),
@@ -118,7 +120,7 @@ impl Apply<'_> {
         self.lookup.path(noun.list, place).await
     }
 
-    /// The path of an item for an operation on it.
+    /// Returns the path of `operation` on one resource.
     async fn own(
         &self,
         noun: NounOperations<'_>,
@@ -134,7 +136,7 @@ impl Apply<'_> {
         self.lookup.path(operation, given).await
     }
 
-    /// Deletes items that the file does not name.
+    /// Deletes resources that are missing in the file.
     async fn prune(&self, noun: NounOperations<'_>, items: &[Value]) -> Result<(), CtlError> {
         let list = self.list(noun).await?;
         for found in self.lookup.all(&list, None).await? {
@@ -195,7 +197,8 @@ impl Apply<'_> {
         })
     }
 
-    /// A field that the resource does not return is sent too; alone it causes no update.
+    /// Updates a resource if fields differ. A field that responses never contain, such as a
+    /// password, is sent with the update, but its presence alone causes none.
     async fn update(
         &self,
         noun: NounOperations<'_>,
@@ -204,7 +207,7 @@ impl Apply<'_> {
         fields: &Fields,
     ) -> Result<String, CtlError> {
         let resolved = match self.resolved(noun, list, fields).await {
-            // A missing reference would be created before.
+            // In a dry run, the referenced resource may not exist yet.
             Err(_) if self.dry_run => return Ok("would be updated".to_owned()),
             resolved => resolved?,
         };
@@ -242,7 +245,7 @@ impl Apply<'_> {
         Ok(format!("updated: {fields}"))
     }
 
-    /// The fields with ids for names.
+    /// Replaces names in reference fields by IDs.
     async fn resolved(
         &self,
         noun: NounOperations<'_>,
@@ -255,7 +258,7 @@ impl Apply<'_> {
     }
 }
 
-/// Returns true if the found value has all fields of the file; omitted ones have their defaults.
+/// Returns true if `found` has all fields in `wanted`. Fields missing in the file are not compared.
 fn is_within(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => wanted.iter().all(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Requests to the control plane, over TCP or TLS.
+//! HTTP client of `controld ctl`, over TCP or TLS.
 
 use crate::ctl::error::CtlError;
 use crate::ctl::settings::Settings;
@@ -20,14 +20,14 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use uuid::Uuid;
 
-/// Maximum time from the beginning of a request to the head of its answer.
+/// Maximum time from the start of a request to the head of its response.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Maximum number of attempts while answers are 429 or 503.
+/// Maximum number of attempts if responses are 429 or 503.
 const ATTEMPTS: u32 = 4;
-/// A longer `Retry-After` is the caller's to wait for.
+/// Maximum `Retry-After` to wait for; a longer one is left to the caller.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
-/// Sends requests with one credential to one control plane.
+/// Client for one control plane, with one credential.
 pub(crate) struct Client {
     base: Uri,
     authority: String,
@@ -35,20 +35,19 @@ pub(crate) struct Client {
     tls: Option<ClientTls>,
 }
 
-/// A request without the fields common to all.
+/// A request, without the header fields that all requests have.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) method: Method,
-    /// Path with its query.
+    /// Path and query.
     pub(crate) path: String,
     pub(crate) body: Option<(String, Bytes)>,
     pub(crate) if_match: Option<String>,
-    /// True if a repetition does no harm, and needs no `Idempotency-Key`.
+    /// Whether a repetition is harmless, so that no `Idempotency-Key` is needed.
     pub(crate) changes_nothing: bool,
 }
 
 impl Call {
-    /// A request that reads.
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
@@ -71,7 +70,7 @@ impl Call {
 }
 
 impl Client {
-    /// A client of the server that `settings` name.
+    /// Creates a client for the server in `settings`.
     pub(crate) fn new(settings: &Settings) -> Result<Self, CtlError> {
         let url = settings.url.trim_end_matches('/');
         let wrong = |cause: &str| CtlError::usage(format!("--url {url}: {cause}"));
@@ -97,10 +96,10 @@ impl Client {
         })
     }
 
-    /// Sends the request, and retries it while the server responds with `Retry-After`; returns a successful
-    /// response.
+    /// Sends the request, with retries after `Retry-After`. Returns only successful responses.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
-        // The key of every attempt: after any loss, the request is executed once.
+        // All attempts have the same key, so that a request with a lost response is executed only
+        // once.
         let repeated = (!call.changes_nothing).then(|| Uuid::new_v4().to_string());
         let mut attempt = 1;
         loop {
@@ -119,7 +118,7 @@ impl Client {
         }
     }
 
-    /// The JSON that a request is answered with; null for an empty answer.
+    /// Returns the JSON body of the response; null if it is empty.
     pub(crate) async fn json(&self, call: &Call) -> Result<Value, CtlError> {
         let bytes = collect(self.send(call).await?).await?;
         if bytes.is_empty() {
@@ -209,13 +208,13 @@ impl Client {
     {
         let failed = |error: hyper::Error| CtlError::failed(&self.authority, error);
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        // It ends with the answer's body, which reports its failures.
+        // The task ends with the response's body, which reports its errors.
         tokio::spawn(connection);
         sender.send_request(request).await.map_err(failed)
     }
 }
 
-/// Returns true if a host of a URL is this machine, by an address or by the name `localhost`.
+/// Returns true for a loopback address or `localhost`.
 fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.parse::<IpAddr>().map_or_else(
@@ -224,7 +223,7 @@ fn is_loopback(host: &str) -> bool {
     )
 }
 
-/// The whole body of an answer.
+/// Reads the whole body.
 async fn collect(response: Response<Incoming>) -> Result<Bytes, CtlError> {
     let collected = response.into_body().collect().await;
     let collected = collected.map_err(|error| CtlError::failed("the answer broke off", error))?;

@@ -1,4 +1,4 @@
-//! `ctl plan` and `ctl deploy`: deployment of a folder of configuration to the nodes of a project.
+//! `ctl plan` and `ctl deploy`: preview and rollout of a folder with configuration.
 
 mod preview;
 
@@ -17,22 +17,22 @@ use http::Method;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
-/// Characters of the digest that name a bundle without a name.
+/// Length of the name that a bundle has by default: characters of its digest.
 const NAME_CHARS: usize = 12;
 
-/// A folder, the fields of its rollout, and their effect.
+/// A folder, and the rollout of its contents.
 struct Deployment<'a> {
     lookup: &'a Lookup<'a>,
-    /// The path of the project in the interface.
+    /// Path of the project.
     project: String,
-    /// `files` and `assets`.
+    /// The bundle's fields `files` and `assets`.
     contents: Map<String, Value>,
-    /// The fields of the rollout that were given.
+    /// Fields of the rollout that the command line sets.
     rollout: Map<String, Value>,
     preview: Value,
 }
 
-/// Shows the effect of a folder; one that would be refused is a failure.
+/// Prints the effect of deploying a folder. Fails if the deployment would be refused.
 pub(crate) async fn plan(
     lookup: &Lookup<'_>,
     matches: &ArgMatches,
@@ -49,7 +49,8 @@ pub(crate) async fn plan(
     deployment.check()
 }
 
-/// Makes a bundle and a rollout of a folder and starts it, unless all nodes are ordered to run the same bytes.
+/// Creates a bundle of a folder and starts its rollout, unless all nodes already have these bytes
+/// as their target.
 pub(crate) async fn run(
     lookup: &Lookup<'_>,
     matches: &ArgMatches,
@@ -119,7 +120,7 @@ impl<'a> Deployment<'a> {
         })
     }
 
-    /// Shows the diagnostics; errors, and warnings if the policy refuses them, are a failure.
+    /// Prints the diagnostics. Fails for errors, and for warnings if the policy refuses them.
     #[expect(clippy::print_stderr, reason = "the operator reads it")]
     fn check(&self) -> Result<(), CtlError> {
         let shown = diagnostics::render(&self.preview, self.contents.get("files"));
@@ -146,7 +147,8 @@ impl<'a> Deployment<'a> {
         Err(CtlError::failed("deploy", cause))
     }
 
-    /// The bundle with the folder's bytes: the existing one of this name, or a new one.
+    /// Returns the bundle with the folder's contents: an existing one with the same name and
+    /// contents, or a new one.
     async fn bundle(&self, name: Option<String>) -> Result<Value, CtlError> {
         let digest = text(&self.preview, "digest");
         let name = name.unwrap_or_else(|| digest.chars().take(NAME_CHARS).collect());
@@ -170,7 +172,7 @@ impl<'a> Deployment<'a> {
         Ok(made)
     }
 
-    /// Starts a rollout of the bundle; returns its ID.
+    /// Creates and starts a rollout; returns its ID.
     async fn start(&self, bundle: &Value) -> Result<String, CtlError> {
         let list = format!("{}/rollouts", self.project);
         let mut body = self.rollout.clone();

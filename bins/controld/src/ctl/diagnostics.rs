@@ -1,10 +1,10 @@
-//! Diagnostics of a bundle, laid out as `proxyd --test` does.
+//! Text form of a bundle's diagnostics, like the output of `proxyd --test`.
 
 use crate::ctl::lookup::text;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// The diagnostics of `bundle`, with source lines from `sources`, texts by name.
+/// Formats the diagnostics of `bundle`, with lines from `sources`: texts by file name.
 pub(crate) fn render(bundle: &Value, sources: Option<&Value>) -> String {
     let diagnostics = bundle.get("diagnostics").and_then(Value::as_array);
     let all = diagnostics.into_iter().flatten();
@@ -41,14 +41,14 @@ fn page(diagnostic: &Value, sources: Option<&Value>) -> String {
     page
 }
 
-/// The marked part of a line, in characters.
+/// Part of a line to underline, in characters.
 struct Underline {
     before: usize,
     length: usize,
 }
 
 impl Underline {
-    /// `column` is counted from 1, `bytes` ends with the line.
+    /// `column` starts at 1. An underline of `bytes` stops at the end of the line.
     fn new(line: &str, column: u64, bytes: u64) -> Self {
         let before = usize::try_from(column.saturating_sub(1)).unwrap_or_default();
         let rest: String = line.chars().skip(before).collect();

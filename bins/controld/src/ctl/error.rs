@@ -1,18 +1,17 @@
-//! Errors of a command, and their exit codes.
+//! Errors of `controld ctl` commands, and their exit codes.
 
 use control_wire::{ErrorBody, ErrorCode, ErrorResponse};
 use std::fmt::Write as _;
 
-/// Error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CtlError {
-    /// The command line is incomplete or wrong: exit code 2.
+    /// The command line is incomplete or wrong; exit code 2.
     #[error("{0}")]
     Usage(String),
-    /// The control plane refused: exit code 1.
+    /// The control plane responded with an error; exit code 1.
     #[error("{}", status_text(*.status, .error))]
     Refused { status: u16, error: Box<ErrorBody> },
-    /// There was no answer, or none that can be read: exit code 1.
+    /// No response, or an unreadable one; exit code 1.
     #[error("{what}: {cause}")]
     Failed { what: String, cause: String },
 }
@@ -29,7 +28,7 @@ impl CtlError {
         }
     }
 
-    /// An answer that is not a success.
+    /// Creates an error from an unsuccessful response.
     pub(crate) fn refused(status: u16, body: &[u8]) -> Self {
         match serde_json::from_slice(body) {
             Ok(ErrorResponse { error }) => Self::Refused {
@@ -40,7 +39,6 @@ impl CtlError {
         }
     }
 
-    /// 2 for a wrong command line, else 1.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

@@ -1,4 +1,4 @@
-//! Reads a folder into the fields of a request body: `ctl bundle create -f DIR`.
+//! Folders as request bodies, for `ctl bundle create -f DIR`.
 
 use crate::ctl::error::CtlError;
 use crate::ctl::operation::Operation;
@@ -9,10 +9,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Maximum nesting of folders.
+/// Maximum depth of nested folders.
 const MAX_DEPTH: usize = 16;
 
-/// `files` with the texts of a folder by their relative names, and `assets` with its binary files.
+/// Reads a folder to the fields `files`, with texts by relative path, and `assets`, with binary
+/// files.
 pub(crate) fn from_folder(
     operation: &Operation,
     folder: &Path,
@@ -36,7 +37,7 @@ pub(crate) fn from_folder(
     Ok(fields)
 }
 
-/// Skips hidden files, which belong to editors and version control.
+/// Hidden files are skipped, because they belong to editors and version control.
 fn walk<T>(
     folder: &Path,
     prefix: &str,

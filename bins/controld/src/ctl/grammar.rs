@@ -1,4 +1,4 @@
-//! The command line of `controld ctl`, made from the operations.
+//! Command-line grammar of `controld ctl`, generated from the operations.
 
 use crate::ctl::error::CtlError;
 use crate::ctl::operation::{Field, Kind, Operation, RequestBody};
@@ -15,7 +15,7 @@ command line.
 A value `@FILE` is read from the file, `@-` from the standard input. Where an id is wanted, a name \
 does too.";
 
-/// `ctl` with all its commands.
+/// Builds `ctl` with all its commands.
 pub(crate) fn command(operations: &[Operation]) -> Command {
     let mut ctl = Command::new("ctl")
         .about("Client of a control plane: its complete interface as commands")
@@ -47,7 +47,7 @@ pub(crate) fn command(operations: &[Operation]) -> Command {
     ctl
 }
 
-/// Every noun once, in order.
+/// Returns every noun once.
 fn nouns(operations: &[Operation]) -> Vec<String> {
     let mut nouns: Vec<String> = Vec::new();
     for operation in operations {
@@ -173,13 +173,13 @@ fn folder() -> Arg {
         .help("The folder with `proxy.kdl`")
 }
 
-/// Flags for the fields of a rollout but its bundle.
+/// Builds a flag for each field of a rollout, except its bundle.
 fn rollout_flags(operations: &[Operation]) -> impl Iterator<Item = Arg> {
     let fields = rollout_fields(operations);
     fields.map(|field| flag(field, body_id(&field.name)))
 }
 
-/// The fields of a new rollout but its bundle.
+/// Returns the fields of a new rollout, except its bundle.
 pub(crate) fn rollout_fields(operations: &[Operation]) -> impl Iterator<Item = &Field> {
     let mut all = operations.iter();
     let create = all.find(|one| one.noun == "rollout" && one.verb == "create");
@@ -216,7 +216,7 @@ fn rollout_status() -> Command {
         .args(wait())
 }
 
-/// `--wait`, and for how long.
+/// Builds `--wait` and its timeout.
 fn wait() -> [Arg; 2] {
     [
         Arg::new("wait")
@@ -251,7 +251,7 @@ fn verb(operation: &Operation) -> Command {
         .filter(|field| field.name != "cursor");
     for field in query {
         let flag = flag(field, query_id(&field.name));
-        // `--sort -name` sorts from the greatest.
+        // `--sort -name` sorts in descending order.
         verb = verb.arg(flag.allow_hyphen_values(field.name == "sort"));
     }
     for field in operation.fields() {
@@ -260,7 +260,7 @@ fn verb(operation: &Operation) -> Command {
     verb.args(further(operation))
 }
 
-/// Arguments that depend on the kind of request and answer.
+/// Builds the arguments that depend on the operation's kind of request and response.
 fn further(operation: &Operation) -> Vec<Arg> {
     let mut further = Vec::new();
     let file = |id: &'static str, short| {
@@ -290,7 +290,8 @@ fn further(operation: &Operation) -> Vec<Arg> {
     further
 }
 
-/// `{org}` of a project's list is a flag, `{org}` of an organization's command its subject.
+/// Returns true if a path parameter is a flag: `{org}` in the path of a project's list, for
+/// example. In commands on organizations themselves, `{org}` is a positional argument.
 pub(crate) fn is_flag(operation: &Operation, name: &str) -> bool {
     matches!(name, "org" | "project") && operation.noun != name
 }
@@ -305,7 +306,7 @@ fn scope_id(name: &str) -> Arg {
         ))
 }
 
-/// Flags of every command. A field with such a name gets the prefix `request-`.
+/// Flags of every command. A request field with such a name has a flag with the prefix `request-`.
 const GLOBAL_FLAGS: [&str; 5] = ["url", "allow-plain-http", "key-file", "ca-file", "output"];
 
 fn flag(field: &Field, id: String) -> Arg {
@@ -332,8 +333,9 @@ fn flag(field: &Field, id: String) -> Arg {
     flag
 }
 
-/// Refuses `--url` on the command line if the request has a field `url`, unless `--request-url` is
-/// present: the key would be sent to the field's address.
+/// Refuses `--url` for requests with a field `url`, unless `--request-url` is given too. The flag
+/// sets the address of the control plane; a user who meant the field would send the API key to the
+/// field's address.
 pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(), CtlError> {
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     let Some(field) = operation.fields().iter().find(|field| field.name == "url") else {
@@ -349,7 +351,7 @@ pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(
     )))
 }
 
-/// IDs of values among the parsed arguments.
+/// ID of a path parameter among the parsed arguments.
 pub(crate) fn path_id(name: &str) -> String {
     format!("path {name}")
 }

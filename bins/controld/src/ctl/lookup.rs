@@ -1,4 +1,4 @@
-//! Lookup of ids by name; the default is the only organization or project.
+//! Resolves names to IDs. Without a name, an organization or project is used if it is the only one.
 
 use crate::ctl::client::{Call, Client};
 use crate::ctl::error::CtlError;
@@ -7,19 +7,19 @@ use http::Method;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The interface's maximum page size.
+/// Maximum page size of the interface.
 const PAGE: usize = 200;
-/// Names that a message proposes.
+/// Maximum number of names that an error message suggests.
 const MAX_NAMES: usize = 20;
 
-/// Finds ids by names.
+/// Resolves names to IDs with requests to the control plane.
 pub(crate) struct Lookup<'a> {
     pub(crate) client: &'a Client,
     pub(crate) operations: &'a [Operation],
 }
 
 impl Lookup<'_> {
-    /// The path with IDs in place of names. `given` returns the command line's value of a
+    /// Fills the path of an operation with IDs. `given` returns the command line's value of a
     /// parameter.
     pub(crate) async fn path(
         &self,
@@ -45,7 +45,7 @@ impl Lookup<'_> {
         Ok(path)
     }
 
-    /// Replaces names by IDs in the fields of a body that need IDs.
+    /// Replaces names by IDs in those fields of a body that refer to resources.
     pub(crate) async fn fields(
         &self,
         operation: &Operation,
@@ -76,7 +76,8 @@ impl Lookup<'_> {
         Ok(())
     }
 
-    /// The id for a name in a field of a body or query; `None` if it is an id, or no name.
+    /// Resolves the name in a field of a body or query; `None` if it already is an ID, or no
+    /// reference.
     pub(crate) async fn field(
         &self,
         name: &str,
@@ -98,7 +99,7 @@ impl Lookup<'_> {
         let Some((around, collection)) = list.path.rsplit_once('/') else {
             return Ok(None);
         };
-        // The noun's list is in the same project as the written resource.
+        // The referenced resource is in the same project as the written one.
         let scope: String = path
             .split_inclusive('/')
             .take(around.split('/').count())
@@ -107,7 +108,7 @@ impl Lookup<'_> {
         self.named(&list, value, &noun).await.map(Some)
     }
 
-    /// The id of the organization or project; `None`: the only one.
+    /// Resolves an organization or a project; `None` selects the only one.
     pub(crate) async fn scope_id(
         &self,
         noun: &str,
@@ -129,7 +130,7 @@ impl Lookup<'_> {
         unique_id(noun, given, &items)
     }
 
-    /// The items of a list, page by page, at most `limit`.
+    /// Reads a list page by page, up to `limit` items.
     pub(crate) async fn all(
         &self,
         path: &str,
@@ -185,7 +186,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The one item of this name, or the only one.
+/// Finds the only item with this name, or the only item if no name is given.
 fn unique_id(noun: &str, given: Option<&str>, items: &[Value]) -> Result<String, CtlError> {
     let is_it = |item: &&Value| match given {
         None => true,

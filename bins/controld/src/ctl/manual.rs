@@ -1,4 +1,4 @@
-//! `docs/reference/ctl.md`: every command with its flags, from the grammar itself.
+//! Reference page `docs/reference/ctl.md`, generated from the grammar.
 
 use clap::{Arg, Command};
 use std::fmt::Write as _;

@@ -1,74 +1,72 @@
-//! Commands that follow from the interface's own description: one for each operation of a client.
+//! Operations of the HTTP interface as commands, derived from its OpenAPI description.
 
 use control_api::Route;
 use control_domain::Access;
 use http::Method;
 use serde_json::{Map, Value};
 
-/// One operation as a command: `ctl <noun> <verb>`.
+/// An operation with the command `ctl <noun> <verb>`.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// Its object, such as `api-key`.
+    /// Kind of resource, such as `api-key`.
     pub(crate) noun: String,
     /// Plural of the noun, such as `api-keys`.
     pub(crate) tag: String,
     /// The action, such as `revoke`.
     pub(crate) verb: String,
-    /// The first sentence of the description.
+    /// First sentence of the operation's description.
     pub(crate) about: String,
     pub(crate) method: Method,
-    /// Path with `/api/v1`, and names in braces.
+    /// Path template, such as `/api/v1/orgs/{org}`.
     pub(crate) path: String,
-    /// The names in the path, in order.
+    /// Parameters in the path, in order.
     pub(crate) path_fields: Vec<String>,
-    /// Query parameters.
     pub(crate) query: Vec<Field>,
     pub(crate) body: RequestBody,
-    /// True if its response is not JSON, and is written unchanged.
+    /// Whether the response is not JSON, and is written unchanged.
     pub(crate) is_raw: bool,
-    /// True if it compares `If-Match` with the version of the resource.
+    /// Whether the operation requires the resource's version in `If-Match`.
     pub(crate) is_versioned: bool,
-    /// True if the bearer's credential comes from a link, so there is nothing to look up with it.
+    /// Whether the credential is from a link. Such a credential cannot look up names.
     pub(crate) by_link: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum RequestBody {
     None,
-    /// A JSON object with these fields.
     Json(Vec<Field>),
     /// Bytes of this media type.
     Bytes(String),
 }
 
-/// A parameter or a field of a body.
+/// A query parameter, or a field of a body.
 #[derive(Clone, Debug)]
 pub(crate) struct Field {
-    /// The name in the interface.
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) required: bool,
     pub(crate) about: String,
-    /// True if it is the ID of the noun that it is named after, or a list of them: `nodes`.
+    /// Whether the value is an ID, or a list of IDs, of the resource in the field's name, such as
+    /// `nodes`.
     pub(crate) is_id: bool,
-    /// The only values, if they are few.
+    /// All permitted values, if they are an enumeration.
     pub(crate) values: Vec<String>,
 }
 
-/// Form of a value on the command line.
+/// Type of a value on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Text,
     Integer,
     Number,
     Boolean,
-    /// Texts, each with a flag of its own.
+    /// List of texts; the flag is repeated for each.
     Texts,
-    /// Any JSON.
+    /// Arbitrary JSON.
     Json,
 }
 
-/// Every operation of clients in the order of the table of routes.
+/// Derives the operations for clients, in the order of the route table.
 pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
     let clients = routes.iter().filter(|route| is_client_route(route));
     clients
@@ -76,8 +74,8 @@ pub(crate) fn operations(document: &Value, routes: &[Route]) -> Vec<Operation> {
         .collect()
 }
 
-/// Returns true if an operation is for clients with an API key. Operations of nodes and of sessions
-/// are excluded.
+/// Returns true if the operation is for clients with an API key. Operations of nodes and of
+/// sessions are excluded.
 pub(crate) fn is_client_route(route: &Route) -> bool {
     match route.access {
         Access::Enrolment
@@ -86,7 +84,7 @@ pub(crate) fn is_client_route(route: &Route) -> bool {
         | Access::System
         | Access::Session
         | Access::FreshSession => false,
-        // Other operations make sessions.
+        // Public operations that write create sessions.
         Access::Public => route.method.is_safe(),
         Access::SetUp
         | Access::Invitee
@@ -97,7 +95,7 @@ pub(crate) fn is_client_route(route: &Route) -> bool {
     }
 }
 
-/// The first sentence of a text, which may go over several lines.
+/// Returns the first sentence of a text, which may span several lines.
 fn first_sentence(text: &str) -> String {
     let paragraph = text.split("\n\n").next().unwrap_or_default();
     let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -139,12 +137,12 @@ impl Operation {
         })
     }
 
-    /// Returns true if its responses are paginated.
+    /// Returns true if the response is one page of a list.
     pub(crate) fn is_paged(&self) -> bool {
         self.query.iter().any(|field| field.name == "cursor")
     }
 
-    /// The fields of its JSON body.
+    /// Returns the fields of a JSON body.
     pub(crate) fn fields(&self) -> &[Field] {
         match &self.body {
             RequestBody::Json(fields) => fields,
@@ -215,7 +213,7 @@ fn field(document: &Value, name: &str, schema: &Value) -> Field {
     }
 }
 
-/// The defaults of an object's fields, which its flag takes as JSON.
+/// Describes the default values of an object, for the help of its flag.
 fn defaults(schema: &Value) -> String {
     let properties = schema.get("properties").and_then(Value::as_object);
     let defaults: Vec<String> = properties
@@ -240,12 +238,12 @@ fn kind(schema: &Value, item_schema: Option<&Value>) -> Kind {
     }
 }
 
-/// The schema with its references resolved, and `null` removed.
+/// Resolves references in a schema, and removes the alternative `null`.
 fn plain<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
     let mut schema = schema;
-    // References of a description generated from types resolve in a few steps.
+    // Generated descriptions have only short chains of references.
     for _ in 0..8 {
-        // Alternatives next to fields define which of the fields exclude each other.
+        // Alternatives next to fields only define which fields exclude each other.
         let choices = schema.get("oneOf").or(schema.get("anyOf"));
         let choices = choices.filter(|_| schema.get("properties").is_none());
         let choice = choices.and_then(Value::as_array).and_then(|all| {
@@ -282,7 +280,7 @@ fn sentence(text: &str) -> String {
     text.lines().collect::<Vec<_>>().join(" ")
 }
 
-/// `api-keys` is a list of `api-key`.
+/// Returns the singular of a tag: `api-key` of `api-keys`.
 pub(crate) fn singular(tag: &str) -> String {
     match (tag.strip_suffix("ies"), tag.strip_suffix('s')) {
         (Some(stem), _) => format!("{stem}y"),
@@ -291,7 +289,7 @@ pub(crate) fn singular(tag: &str) -> String {
     }
 }
 
-/// An operation's name without its noun: `revoke_api_key` is `revoke`.
+/// Removes the noun from an operation's name: `revoke_api_key` becomes `revoke`.
 fn verb(operation_id: &str, noun: &str) -> String {
     let noun: Vec<&str> = noun.split('-').collect();
     let mut words: Vec<&str> = operation_id.split('_').collect();
@@ -306,7 +304,7 @@ fn verb(operation_id: &str, noun: &str) -> String {
         words.remove(0);
     }
     match words.concat() {
-        // `set_up` of the noun `setup` leaves nothing.
+        // Removing the noun `setup` from `set_up` leaves nothing.
         whole if whole == noun.concat() => "run".to_owned(),
         _ => words.join("-"),
     }

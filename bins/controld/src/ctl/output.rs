@@ -1,4 +1,4 @@
-//! Answers as tables, JSON or ids.
+//! Output of responses as tables, JSON or IDs.
 
 use crate::ctl::error::CtlError;
 use crate::standard_output::write_text;
@@ -8,12 +8,13 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Maximum number of columns of a list without columns of its own; `get` and `-o json` show all.
+/// Maximum number of columns of lists that are not in [`OWN_COLUMNS`]. `get` and `-o json` show all
+/// fields.
 const COLUMNS: usize = 8;
-/// Leading columns, in this order.
+/// Fields that come first in a table, in this order.
 const FIRST: &[&str] = &["id", "user", "seq", "name", "email", "state", "role"];
 
-/// Columns of the most used lists: heading, and path in an item. They do not depend on the items.
+/// Columns of frequent lists: heading and path within an item. The same for any items.
 const OWN_COLUMNS: &[(&str, &[(&str, &str)])] = &[
     (
         "node",
@@ -52,7 +53,6 @@ const OWN_COLUMNS: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Format of printed answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Output {
     Table,
@@ -61,7 +61,7 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Parses the name on the command line.
+    /// Parses the value of `-o`.
     pub(crate) fn named(name: &str) -> Self {
         match name {
             "json" => Self::Json,
@@ -78,7 +78,7 @@ impl Output {
         }
     }
 
-    /// A list of resources of one noun.
+    /// Formats a list of resources of kind `noun`.
     pub(crate) fn list(self, noun: &str, items: &[Value]) -> String {
         match self {
             Self::Json => pretty(&serde_json::json!({ "items": items })),
@@ -91,9 +91,9 @@ impl Output {
     }
 }
 
-/// A text without terminal commands: control characters, except line ends and tabs, and marks that
-/// change the direction of writing, are shown by their number. Names and messages come from nodes
-/// and other users.
+/// Escapes control characters, except line ends and tabs, and characters that change the writing
+/// direction. Names and messages are from nodes and other users, and could contain terminal
+/// commands.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hazardous) {
         return Cow::Borrowed(text);
@@ -111,7 +111,7 @@ fn is_hazardous(sign: char) -> bool {
     turns || sign.is_control() && !matches!(sign, '\n' | '\t')
 }
 
-/// Writes to the standard output; a closed reader, as with `| head`, is not a failure.
+/// Writes to standard output. A closed pipe, as with `| head`, is not an error.
 ///
 /// # Errors
 ///
@@ -125,7 +125,7 @@ fn pretty(value: &Value) -> String {
     let mut shown = String::with_capacity(text.len() + 1);
     for sign in text.chars() {
         if is_hazardous(sign) {
-            // They occur in strings only, and all have four digits.
+            // In JSON, these characters occur only in strings, and all of them fit in four digits.
             write!(shown, "\\u{:04x}", u32::from(sign)).unwrap_or_default();
         } else {
             shown.push(sign);
@@ -134,7 +134,7 @@ fn pretty(value: &Value) -> String {
     shown + "\n"
 }
 
-/// One ID per line; a resource without one is omitted.
+/// Formats one ID per line; skips resources without an ID.
 fn ids(items: &[Value]) -> String {
     let ids = items.iter().filter_map(|item| {
         let own = ["id", "user", "seq"].iter().find_map(|name| item.get(name));
@@ -181,7 +181,7 @@ fn table_of(columns: &[(&str, &str)], items: &[Value]) -> String {
     finish(&table)
 }
 
-/// The fields of the items that fit in a cell.
+/// Selects the columns of a table: fields that are not objects, and not lists except lists of texts.
 fn columns(items: &[Value]) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for (name, value) in items.iter().filter_map(Value::as_object).flatten() {
@@ -224,7 +224,7 @@ fn bare() -> Table {
     table
 }
 
-/// Renders the table without the blank line that an empty table has around it.
+/// Formats a table, without the padding at the start and end of its lines.
 fn finish(table: &Table) -> String {
     let lines = table.lines();
     let lines = lines.map(|line| {

@@ -1,4 +1,4 @@
-//! `ctl rollout status`: the state of a rollout, followed to its end with `--wait`.
+//! `ctl rollout status`: shows a rollout, or follows it to its end with `--wait`.
 
 use crate::ctl::client::Call;
 use crate::ctl::error::CtlError;
@@ -11,21 +11,19 @@ use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Polling interval.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Characters of the progress bar.
+/// Width of the progress bar, in characters.
 const BAR: i64 = 20;
 
-/// Shows a rollout, once or until it stops.
+/// Settings for showing a rollout.
 pub(crate) struct Follow {
-    /// Its path in the interface.
+    /// Path of the rollout.
     pub(crate) path: String,
-    /// The longest wait for its end; `None` shows it once.
+    /// Maximum time to follow the rollout; `None` shows it once.
     pub(crate) timeout: Option<Duration>,
     pub(crate) output: Output,
 }
 
-/// Runs `ctl rollout status`.
 pub(crate) async fn status(
     lookup: &Lookup<'_>,
     matches: &ArgMatches,
@@ -44,7 +42,7 @@ pub(crate) async fn status(
     follow.run(lookup).await
 }
 
-/// The time that `--wait` waits; `None` without it.
+/// Returns the time to wait; `None` without `--wait`.
 pub(crate) fn timeout(matches: &ArgMatches) -> Option<Duration> {
     let seconds = matches.get_one::<u64>("timeout").copied();
     let timeout = Duration::from_secs(seconds.unwrap_or_default());
@@ -52,7 +50,7 @@ pub(crate) fn timeout(matches: &ArgMatches) -> Option<Duration> {
 }
 
 impl Follow {
-    /// Prints each change until the rollout stops; a rollout that does not complete is a failure.
+    /// Prints each change until the rollout stops. Fails unless it is completed.
     pub(crate) async fn run(self, lookup: &Lookup<'_>) -> Result<(), CtlError> {
         let Self {
             path,
@@ -104,7 +102,7 @@ fn outcome(found: &Value, wait: bool) -> Result<(), CtlError> {
     Err(CtlError::failed(what, format!("{state}: {reason}")))
 }
 
-/// One line: state, batch, bar, nodes, and the two sides of the gate.
+/// Formats state, batch, progress bar, nodes and both sides of the gate on one line.
 fn line(found: &Value) -> String {
     let number = |pointer: &str| found.pointer(pointer).and_then(Value::as_i64);
     let batches = found.get("batches").and_then(Value::as_array);
@@ -160,7 +158,7 @@ fn line(found: &Value) -> String {
     line
 }
 
-/// The figures of the current batch, or of the last one that ended.
+/// Returns the gate's figures of the current batch, or of the last finished one.
 fn gate_figures(found: &Value) -> Option<&Value> {
     let batches = found.get("batches").and_then(Value::as_array);
     let last = batches.and_then(|all| all.last());

@@ -1,4 +1,4 @@
-//! Translates a parsed command line to a request, and its response to output.
+//! Runs a parsed command: builds the request, sends it, and prints the response.
 
 use crate::ctl::apply;
 use crate::ctl::client::{Call, Client};
@@ -23,7 +23,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// Runs the command below `ctl`.
+/// Runs a command of `ctl`.
 pub(crate) async fn run(
     operations: &[Operation],
     matches: &ArgMatches,
@@ -107,7 +107,7 @@ async fn perform(
     Ok(())
 }
 
-/// Shows the diagnostics of a new bundle; a rejected one is a failure.
+/// Prints the diagnostics of a new bundle. Fails if it was rejected.
 #[expect(clippy::print_stderr, reason = "the operator reads it")]
 fn report_diagnostics(bundle: &Value, call: &Call) -> Result<(), CtlError> {
     let body = call.body.as_ref();
@@ -135,7 +135,7 @@ async fn query(
         if !fields.any(|field| field.is_id && field.name == *name) {
             continue;
         }
-        // `before` of a bundle is another bundle.
+        // `before` of a bundle refers to another bundle.
         let noun = if name == "before" {
             &operation.noun
         } else {
@@ -180,7 +180,7 @@ fn append<'a>(path: &mut String, query: impl Iterator<Item = &'a (String, String
     }
 }
 
-/// Streams a response body of any length to the output.
+/// Writes a response body to a file or standard output, without holding it in memory.
 async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlError> {
     let place = to.map_or("standard output".to_owned(), |to| to.display().to_string());
     let failed = |error: io::Error| CtlError::failed(&place, error);
@@ -227,7 +227,7 @@ async fn whoami(client: &Client, output: Output) -> Result<(), CtlError> {
     print(&output.resource(&identity))
 }
 
-/// Needs no key.
+/// Requests `/ready`, which needs no API key.
 async fn ready(client: &Client) -> Result<(), CtlError> {
     client.json(&Call::get("/ready")).await?;
     print("ready\n")

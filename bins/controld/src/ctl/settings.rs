@@ -1,4 +1,5 @@
-//! URL and key of the control plane: from the command line, then the environment, then `ctl login`.
+//! URL and API key of the control plane, from the command line, the environment, or the file of
+//! `ctl login`.
 
 use crate::ctl::error::CtlError;
 use clap::ArgMatches;
@@ -9,23 +10,23 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Default address of `controld`.
+/// Default address of a local `controld`.
 const DEFAULT_URL: &str = "http://127.0.0.1:8443";
-/// The environment variable of the key itself.
+/// Environment variable with the API key.
 pub(crate) const KEY_VARIABLE: &str = "CONTROLD_API_KEY";
 
-/// URL and key of the control plane.
+/// Connection settings of one run.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) url: String,
     pub(crate) key: Option<String>,
-    /// Roots to trust instead of the platform's.
+    /// Root certificates, PEM; `None` for the platform's.
     pub(crate) ca_file: Option<PathBuf>,
-    /// True if the key may be sent without TLS off loopback.
+    /// Whether the API key may be sent without TLS to hosts other than loopback.
     pub(crate) allow_plain_http: bool,
 }
 
-/// Settings that `ctl login` keeps.
+/// Settings that `ctl login` stores.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Login {
@@ -35,7 +36,8 @@ pub(crate) struct Login {
 }
 
 impl Settings {
-    /// Reads the command line, the environment, and the file of `ctl login`.
+    /// Reads the settings: the command line overrides the environment, and both override the file
+    /// of `ctl login`.
     pub(crate) fn read(matches: &ArgMatches) -> Result<Self, CtlError> {
         let login = Login::read()?;
         let url = matches.get_one::<String>("url").cloned();
@@ -44,7 +46,7 @@ impl Settings {
             None => env::var(KEY_VARIABLE).ok().filter(|key| !key.is_empty()),
         };
         let ca_file = matches.get_one::<PathBuf>("ca-file").cloned();
-        // A stored key belongs to its server, and is never sent elsewhere.
+        // A stored key is used only for its own server.
         let kept = login.filter(|login| url.as_ref().is_none_or(|url| *url == login.url));
         let (kept_url, kept_key, kept_ca) = match kept {
             Some(Login { url, key, ca_file }) => (Some(url), Some(key), ca_file),
@@ -60,7 +62,7 @@ impl Settings {
 }
 
 impl Login {
-    /// Stores it for later commands, readable by its owner only; returns the file's name.
+    /// Stores the settings in a file that only its owner can read; returns its path.
     pub(crate) fn keep(&self) -> Result<PathBuf, CtlError> {
         let path =
             path().ok_or_else(|| CtlError::usage("neither XDG_CONFIG_HOME nor HOME is set"))?;
@@ -95,7 +97,7 @@ impl Login {
     }
 }
 
-/// `$XDG_CONFIG_HOME/controld/login.json`, or below `~/.config`.
+/// Returns `$XDG_CONFIG_HOME/controld/login.json`, or the same file in `~/.config`.
 fn path() -> Option<PathBuf> {
     let named = |name| env::var_os(name).filter(|value| !value.is_empty());
     let config = named("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -103,7 +105,7 @@ fn path() -> Option<PathBuf> {
     Some(config.join("controld/login.json"))
 }
 
-/// The first line of a file; `-` is the standard input.
+/// Reads the first line of a file; `-` is standard input.
 fn key_of(file: &Path) -> Result<String, CtlError> {
     let text = text_of(file)?;
     let key = text.lines().next().unwrap_or_default().trim();
@@ -114,14 +116,14 @@ fn key_of(file: &Path) -> Result<String, CtlError> {
     Ok(key.to_owned())
 }
 
-/// A file's text; `-` is the standard input.
+/// Reads a text file; `-` is standard input.
 pub(crate) fn text_of(file: &Path) -> Result<String, CtlError> {
     let bytes = bytes_of(file)?;
     let place = file.display().to_string();
     String::from_utf8(bytes).map_err(|_| CtlError::usage(format!("{place}: is not UTF-8")))
 }
 
-/// A file's bytes; `-` is the standard input.
+/// Reads a file; `-` is standard input.
 pub(crate) fn bytes_of(file: &Path) -> Result<Vec<u8>, CtlError> {
     let read = if file == Path::new("-") {
         let mut bytes = Vec::new();

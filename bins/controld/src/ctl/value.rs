@@ -1,4 +1,4 @@
-//! Converts values of the command line to the interface's types.
+//! Conversion of command-line values to the interface's types.
 
 use crate::ctl::error::CtlError;
 use crate::ctl::files::from_folder;
@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// Fields of the request's body: the fields of `--file`, overridden by flags.
+/// Builds the fields of a request body: from `--file`, overridden by flags.
 pub(crate) fn fields(
     operation: &Operation,
     matches: &ArgMatches,
@@ -31,7 +31,7 @@ pub(crate) fn fields(
     Ok(all)
 }
 
-/// The fields of a body that were given as flags.
+/// Builds the fields that are given as flags.
 pub(crate) fn flags<'a>(
     fields: impl Iterator<Item = &'a Field>,
     matches: &ArgMatches,
@@ -45,7 +45,7 @@ pub(crate) fn flags<'a>(
     Ok(given)
 }
 
-/// The query parameters that were given, as texts.
+/// Builds the query parameters that are given, as texts.
 pub(crate) fn parameters(
     operation: &Operation,
     matches: &ArgMatches,
@@ -65,7 +65,7 @@ pub(crate) fn parameters(
     Ok(given)
 }
 
-/// A JSON object of a file.
+/// Reads a JSON object from a file.
 pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, CtlError> {
     let place = file.display();
     let text = text_of(file)?;
@@ -89,7 +89,7 @@ fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>,
     };
     let value = match field.kind {
         Kind::Text => Value::String(text(last)?),
-        // An empty list is not one empty text.
+        // An empty value is the empty list, not a list with one empty text.
         Kind::Texts if given.iter().all(|given| given.is_empty()) => Value::Array(Vec::new()),
         Kind::Texts => {
             let texts = given.iter().map(|given| Ok(Value::String(text(given)?)));
@@ -117,7 +117,7 @@ fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>,
     Ok(Some(value))
 }
 
-/// `@FILE` is replaced by the file's text.
+/// Replaces `@FILE` by the file's text.
 fn text(given: &str) -> Result<String, CtlError> {
     match given.strip_prefix('@') {
         Some(file) => text_of(Path::new(file)),

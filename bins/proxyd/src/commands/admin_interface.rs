@@ -1,4 +1,4 @@
-//! The admin interface of a running proxy, by the command line or a configuration.
+//! Address of a running proxy's admin interface, from the command line or a configuration.
 
 use crate::cli::AdminInterface;
 use crate::terminal::{print_error, print_report};
@@ -7,19 +7,19 @@ use proxy_top::AdminAddress;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-/// Address of an admin interface that no configuration names.
+/// Address if neither the command line nor a configuration names one.
 const DEFAULT_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9090);
 
-/// An admin interface.
+/// Address of an admin interface.
 #[derive(Debug)]
 pub(super) struct Endpoint {
     pub(super) address: AdminAddress,
-    /// The file of its token in the configuration.
+    /// Token file in the configuration.
     pub(super) token_file: Option<PathBuf>,
 }
 
 impl Endpoint {
-    /// The endpoint that the command line names; `None` after the fault was printed.
+    /// Determines the interface from the command line. Prints a fault and returns `None`.
     pub(super) fn from_arguments(interface: &AdminInterface) -> Option<Self> {
         let AdminInterface { config, admin } = interface;
         match (admin, config) {
@@ -36,7 +36,8 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint of the configuration `file`: its address, or the Unix socket if it has no address.
+    /// Determines the interface from a configuration. The Unix socket is used if there is no
+    /// address.
     fn from_configuration(file: &Path) -> Option<Self> {
         let model = match proxy_config::load(file) {
             Ok(Loaded { model, .. }) => model,

@@ -1,4 +1,4 @@
-//! `proxyd agent check`.
+//! `proxyd agent check`: conformance test of an external agent.
 
 use crate::cli::AgentCheck;
 use crate::terminal::{print_error, say};

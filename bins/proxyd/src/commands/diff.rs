@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Files of one folder that are compared.
+/// Maximum number of files in a served folder to compare.
 const MAX_SERVED_FILES: usize = 10_000;
 
 /// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors.
@@ -79,14 +79,15 @@ fn page(diff: &PlanDiff, files: &[String]) -> String {
         page.extend(files.iter().map(|file| format!("  {file}\n")));
         page.push('\n');
     }
-    // The message of an empty difference would be wrong for changed files.
+    // For changed files, the message of an empty difference would be wrong.
     if files.is_empty() || !diff.is_same() {
         page.push_str(&render::diff_text(diff));
     }
     page
 }
 
-/// Files that settings of both configurations name, with other contents: the name of each, and its settings.
+/// Finds files with changed contents that settings of both configurations name. Returns each file
+/// with the names of its settings.
 fn changed_files(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
     let [old, new] = models.map(named_files);
     let both = new.iter().filter(|(name, _)| old.contains_key(*name));
@@ -106,7 +107,7 @@ fn changed_files(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
     shown.collect()
 }
 
-/// Files below folders that settings of both configurations name, in one of both alone or with other contents.
+/// Finds files in served folders of both configurations that were added, removed or changed.
 fn changed_pages(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
     let [old, new] = models.map(named_files);
     let folders = new.keys().filter(|name| old.contains_key(*name));
@@ -145,8 +146,8 @@ fn changed_pages(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
     shown.collect()
 }
 
-/// The regular files below a folder, by their paths from it; the first [`MAX_SERVED_FILES`] of large folders. Links are
-/// not followed.
+/// Returns the relative paths of the regular files in a folder, at most [`MAX_SERVED_FILES`]. Links
+/// are not followed.
 fn files_below(root: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = vec![root.to_owned()];
@@ -170,7 +171,7 @@ fn files_below(root: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Whether the certificate in a file of the new configuration renews one of the old configuration.
+/// Returns true if a certificate of the new configuration renews one of the old.
 fn renews([old, new]: [&Model; 2], before: &str, after: &str) -> bool {
     let chain = |model: &Model, name: &str| {
         let contents = proxy_setting_files::read(&path(model, name), u64::MAX).ok()?;
@@ -180,7 +181,7 @@ fn renews([old, new]: [&Model; 2], before: &str, after: &str) -> bool {
     chains.is_some_and(|(old, new)| new.renews(&old))
 }
 
-/// The path of a file that settings name, from this process's folder.
+/// Resolves the path of a file in a configuration, relative to the process's folder.
 fn path(model: &Model, name: &str) -> PathBuf {
     let configuration = Path::new(model.sources.name(FileId::default()));
     let folder = configuration.parent().unwrap_or(Path::new(""));

@@ -1,4 +1,4 @@
-//! `proxyd doctor`: checks a machine against a configuration before it is served there.
+//! `proxyd doctor`: checks whether a machine can serve a configuration.
 
 mod finding;
 mod machine;
@@ -12,7 +12,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Prints the findings. Exit code 0: no fault, maybe warnings; 1: a fault, or an invalid configuration.
+/// Prints the findings. Exit code 0: no fault, maybe warnings; 1: a fault, or an invalid
+/// configuration.
 pub(super) fn run(arguments: &Doctor) -> io::Result<ExitCode> {
     let file = arguments.config.clone();
     let source = file.map_or(Source::Embedded, Source::File);
@@ -29,8 +30,8 @@ pub(super) fn run(arguments: &Doctor) -> io::Result<ExitCode> {
     }
 }
 
-/// Checks everything, or the configuration alone if it is invalid. Prints the diagnostics of the
-/// configuration to standard error.
+/// Runs all checks; if the configuration is invalid, only reports that. Prints its diagnostics to
+/// standard error.
 fn findings(source: &Source) -> Vec<Finding> {
     let loaded = match proxy_server::load(source) {
         Ok(loaded) => loaded,

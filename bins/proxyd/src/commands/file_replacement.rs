@@ -1,11 +1,11 @@
-//! Files that a command writes in place of their former contents.
+//! Safe replacement of a file's contents.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
-/// Writes `text` to the regular file `path`, or to a new one. The former contents stay until the new ones are written
-/// whole, so that a full disk loses nothing.
+/// Writes `text` to the regular file `path`, or creates it. The former contents stay until the new
+/// ones are completely written, so that a full disk loses nothing.
 ///
 /// # Errors
 ///
@@ -20,7 +20,7 @@ pub(super) fn replace(path: &Path, text: &str) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    // A link stays one.
+    // A symbolic link stays, and its target is replaced.
     let path = match &former {
         Some(_) => fs::canonicalize(path)?,
         None => path.to_owned(),

@@ -1,4 +1,4 @@
-//! `proxyd config fmt`.
+//! `proxyd config fmt`: standard layout for configuration files.
 
 use super::file_replacement::replace;
 use crate::terminal::{print_error, print_report, say};
@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Lays out each file; with `check`, only names those that would change. 1 if a file cannot be read or
-/// written, or if `check` named one.
+/// Formats each file, or with `check` only prints the names of those that would change. Exit code 1
+/// if a file cannot be read or written, or `check` printed one.
 pub(super) fn run(files: &[PathBuf], check: bool) -> io::Result<ExitCode> {
     let mut passed = true;
     for file in files {
@@ -20,7 +20,7 @@ pub(super) fn run(files: &[PathBuf], check: bool) -> io::Result<ExitCode> {
     }
 }
 
-/// Formats the file, or only checks it. Returns true if it has the usual layout then.
+/// Formats a file, or only checks it. Returns true if it has the standard layout afterwards.
 fn format_file(file: &Path, check: bool) -> io::Result<bool> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,

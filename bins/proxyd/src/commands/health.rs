@@ -1,4 +1,4 @@
-//! `proxyd health`: readiness of a running proxy.
+//! `proxyd health`: checks the readiness of a running proxy.
 
 use super::admin_interface::Endpoint;
 use crate::cli::AdminInterface;
@@ -7,7 +7,8 @@ use proxy_top::AdminClient;
 use std::io;
 use std::process::ExitCode;
 
-/// Requests `/ready`, which needs no token. Exit code 0: ready; 1: not ready, no answer, or the configuration has errors.
+/// Requests `/ready`, which needs no token. Exit code 0: ready; 1: not ready, no response, or an
+/// invalid configuration.
 pub(super) fn run(interface: &AdminInterface) -> io::Result<ExitCode> {
     let Some(endpoint) = Endpoint::from_arguments(interface) else {
         return Ok(ExitCode::FAILURE);

@@ -1,4 +1,4 @@
-//! `proxyd init`: a first configuration.
+//! `proxyd init`: writes a first configuration.
 
 use crate::cli::Init;
 use crate::terminal::{print_error, print_report, say};
@@ -8,8 +8,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Writes the file, unless it exists, an argument is invalid, or the proxy would not load it. The
-/// exit code is 1 if nothing is written.
+/// Writes the file. Exit code 1, without a file, if it already exists, an argument is invalid, or
+/// the proxy would not load it.
 pub(super) fn run(arguments: &Init) -> io::Result<ExitCode> {
     let path = &arguments.file;
     let name = path.display();
@@ -22,7 +22,8 @@ pub(super) fn run(arguments: &Init) -> io::Result<ExitCode> {
         print_error(format_args!("cannot write {name}: {error}"));
         return Ok(ExitCode::FAILURE);
     }
-    // Certificates are resolved relative to the file's folder, so they can only be checked now.
+    // Certificate paths are relative to the file's folder, so they can be checked only after it is
+    // written.
     if let Err(report) = proxy_server::load(&Source::File(path.clone())) {
         print_report(&report);
         if let Err(error) = fs::remove_file(path) {

@@ -1,4 +1,4 @@
-//! `proxyd config migrate`.
+//! `proxyd config migrate`: converts configurations to the current language.
 
 use super::file_replacement::replace;
 use crate::cli::ForeignServer;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 const EXIT_FAULTS: u8 = 1;
 
-/// Migrates a configuration of this program.
+/// Converts a configuration of an older version of this program.
 pub(super) fn migrate_proxyd(file: &Path, output: &Path) -> io::Result<ExitCode> {
     let text = match std::fs::read_to_string(file) {
         Ok(text) => text,
@@ -34,7 +34,8 @@ pub(super) fn migrate_proxyd(file: &Path, output: &Path) -> io::Result<ExitCode>
     for note in &migrated.notes {
         say(note)?;
     }
-    // Notes on the order of routes need the included files; a configuration with faults has none.
+    // Notes about the order of routes depend on included files, so an invalid configuration has
+    // none.
     if let Ok(loaded) = proxy_config::load(file) {
         for note in proxy_config::route_order_notes(&loaded) {
             say(note)?;
@@ -44,7 +45,7 @@ pub(super) fn migrate_proxyd(file: &Path, output: &Path) -> io::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Converts another server's configuration.
+/// Converts the configuration of another server.
 pub(super) fn migrate_foreign(
     from: ForeignServer,
     file: &Path,
@@ -88,7 +89,7 @@ pub(super) fn migrate_foreign(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the result, which may be printed by `--output /dev/stdout`.
+/// Writes the result; `--output /dev/stdout` prints it.
 fn write(output: &Path, text: &str) -> io::Result<()> {
     match std::fs::metadata(output) {
         Ok(device) if !device.is_file() && !device.is_dir() => std::fs::write(output, text),
@@ -96,12 +97,12 @@ fn write(output: &Path, text: &str) -> io::Result<()> {
     }
 }
 
-/// The files of an `include` in `folder` or in the folder of `nginx.conf` above it, sorted; `None` if a file or the
-/// folder of a pattern is not there.
+/// Reads the files of an `include`, sorted, relative to `folder` or to the folder of `nginx.conf`
+/// above it. Returns `None` if a file, or the folder of a pattern, does not exist.
 fn included(folder: &Path, pattern: &str) -> Option<Vec<Source>> {
     let is_main = |folder: &&Path| folder.join("nginx.conf").is_file();
     let main = folder.ancestors().find(is_main).unwrap_or(folder);
-    // nginx resolves a relative path at its main file.
+    // nginx resolves relative paths from its main file.
     let paths = [main, folder].map(|root| root.join(pattern));
     paths.iter().find_map(|path| files_of(path))
 }

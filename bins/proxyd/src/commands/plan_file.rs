@@ -1,4 +1,4 @@
-//! The plan of a configuration file that is compared with another one.
+//! Plan of a configuration file, for comparisons.
 
 use crate::terminal::print_report;
 use proxy_config::Loaded;
@@ -6,10 +6,10 @@ use proxy_plan::{Plan, TargetRegistry};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Exit code for a file that cannot be compared or replayed.
+/// Exit code if a file is unreadable or invalid.
 pub(super) const EXIT_FAULTS: u8 = 2;
 
-/// The plan of the configuration `file`, after printing its faults. Its tests are not run.
+/// Loads a configuration without running its tests. Prints its faults.
 pub(super) fn plan(file: &Path) -> Option<Plan> {
     match proxy_config::load(file) {
         Ok(Loaded { model, .. }) => Some(Plan::compile(

@@ -1,4 +1,4 @@
-//! `proxyd replay`: recorded requests, decided on by two configurations.
+//! `proxyd replay`: compares the decisions of two configurations on recorded requests.
 
 use super::plan_file::{EXIT_FAULTS, plan};
 use crate::cli::Replay;
@@ -12,7 +12,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Differences that are listed as text; the rest is counted.
+/// Maximum number of differences in the text; only the number of further ones is shown.
 const MAX_LISTED: usize = 50;
 
 /// Prints requests with changed decisions. Exit code 0: none; 1: some; 2: a file cannot be read.
@@ -41,9 +41,9 @@ pub(super) fn run(arguments: &Replay) -> io::Result<ExitCode> {
     }
 }
 
-/// The report on the requests of `file`, and the number of its lines that are not requests; `None`
-/// after an error was printed. A file that is not empty must have a request: otherwise a wrong file
-/// would look like one without differences.
+/// Replays the requests in `file`. Returns the report and the number of lines that are not
+/// requests, or prints an error and returns `None`. A non-empty file without any request is an
+/// error: without it, a wrong file would look like no differences.
 pub(super) fn replayed(file: &Path, old: &Plan, new: &Plan) -> Option<(ReplayReport, usize)> {
     let recording = match fs::read(file).map(Recording::new) {
         Ok(recording) => recording,
@@ -90,7 +90,7 @@ pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
             example,
         } = difference;
         let example = example.escape_debug();
-        // A `String` takes every text.
+        // Writing to a `String` cannot fail.
         _ = writeln!(
             page,
             "  {requests:>9}  {before} -> {after}, such as {example}"

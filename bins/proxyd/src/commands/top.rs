@@ -1,4 +1,4 @@
-//! `proxyd top`: traffic of a running proxy.
+//! `proxyd top`: live view of a running proxy.
 
 use super::admin_interface::Endpoint;
 use crate::cli::Top;
@@ -9,11 +9,11 @@ use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Maximum length of a token's file.
+/// Maximum size of a token file.
 const MAX_TOKEN_BYTES: u64 = 4096;
 
-/// Shows the proxy until a key or a signal, or prints a page. Exit code 0: shown; 1: the configuration has errors, or the
-/// admin interface does not answer.
+/// Shows the proxy until a key is pressed or a signal arrives, or prints a page. Exit code 0:
+/// shown; 1: invalid configuration, or no response.
 pub(super) fn run(arguments: &Top) -> io::Result<ExitCode> {
     let Some(client) = client(arguments) else {
         return Ok(ExitCode::FAILURE);
@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Top) -> io::Result<ExitCode> {
     }
 }
 
-/// A client of the interface; `None` after the fault was printed.
+/// Creates the client of the admin interface. Prints a fault and returns `None`.
 fn client(arguments: &Top) -> Option<AdminClient> {
     let Endpoint {
         address,

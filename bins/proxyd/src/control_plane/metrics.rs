@@ -1,10 +1,10 @@
-//! The metrics of the control plane's client.
+//! Metrics of the control plane's client.
 
 use control_client::{Observation, RefusalReason};
 use proxy_telemetry::{Gauge, Registry, names};
 use std::sync::Arc;
 
-/// Gauges that are shown while the client runs.
+/// Gauges, which are exported while the client runs.
 #[derive(Debug)]
 pub(super) struct ClientMetrics {
     connected: Arc<Gauge>,
@@ -13,10 +13,10 @@ pub(super) struct ClientMetrics {
 }
 
 impl ClientMetrics {
-    /// Registers all metrics, with values before the first answer.
+    /// Registers all metrics, with values for the time before the first response.
     pub(super) fn new(registry: &Registry) -> Self {
         for reason in RefusalReason::ALL {
-            // Exports 0, so that an alert sees the first increment.
+            // Exports 0, so that alerts see the first increment.
             registry.counter(&names::CONTROL_PLANE_REFUSALS_TOTAL, [reason.name()]);
         }
         Self {
@@ -26,7 +26,6 @@ impl ClientMetrics {
         }
     }
 
-    /// Updates the metrics to the client's state.
     pub(super) fn update(&self, registry: &Registry, seen: &Observation) {
         let Observation {
             connected,

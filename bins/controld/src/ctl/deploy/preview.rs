@@ -1,15 +1,15 @@
-//! A preview of a bundle, for a terminal: the sections of `proxyd diff` for each bundle that nodes run.
+//! Text form of a bundle's preview: the sections of `proxyd diff`, for each bundle that nodes run.
 
 use crate::ctl::lookup::text as field;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// Entries of a section that are listed; the rest is counted.
+/// Maximum number of entries of a section; only the number of further ones is shown.
 const MAX_LISTED: usize = 50;
-/// Wider cells do not push the next column of other rows, in characters.
+/// Maximum width for the alignment of columns, in characters. Wider cells shift only their own row.
 const MAX_CELL_CHARS: usize = 60;
 
-/// The page.
+/// Formats a preview.
 pub(super) fn text(preview: &Value) -> String {
     let mut page = String::new();
     for compared in items(preview, "comparisons") {
@@ -35,7 +35,7 @@ pub(super) fn text(preview: &Value) -> String {
     page
 }
 
-/// Returns true if all nodes are ordered to run these bytes.
+/// Returns true if these bytes are the target of all nodes.
 pub(super) fn is_in_force(preview: &Value) -> bool {
     let mut compared = items(preview, "comparisons").peekable();
     let others = number(preview, "other_nodes") + number(preview, "unordered_nodes");
@@ -103,7 +103,7 @@ fn comparison(page: &mut String, compared: &Value) {
     section(page, "files", &rows("files", &["change", "name"]), 0);
 }
 
-/// The two responses, and a sample request.
+/// Formats the responses before and after, and a sample request.
 fn moved(region: &Value) -> Vec<String> {
     let answers = format!("{} -> {}", field(region, "before"), field(region, "after"));
     vec![answers, format!("such as {}", field(region, "example"))]

@@ -1,30 +1,29 @@
-//! The results of checks.
+//! Results of the checks of `proxyd doctor`.
 
 use serde::Serialize;
 use std::fmt;
 
-/// The result of one check.
+/// Result of one check.
 #[derive(Debug, Serialize)]
 pub(super) struct Finding {
     pub(super) severity: Severity,
     /// Subject of the check, such as `listener main`.
     pub(super) subject: String,
-    /// The state found, with its figures.
+    /// State found, with its figures.
     pub(super) state: String,
-    /// The remedy; `None` if none is needed.
+    /// Remedy; `None` if none is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
 }
 
-/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Severity {
     /// No action needed.
     Ok,
-    /// The proxy serves, with a limit below the configured one or with failed requests.
+    /// The proxy serves, but with a limit below the configured one, or with failing requests.
     Warning,
-    /// The proxy does not start, or a listener or target cannot work.
+    /// The proxy cannot start, or a listener or target cannot work.
     Fault,
 }
 

@@ -6,16 +6,17 @@ use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-/// Descriptors of logs, listeners, events and files of configuration.
+/// File descriptors that the process needs apart from connections: for logs, listeners, events and
+/// configuration files.
 const OWN_DESCRIPTORS: u64 = 100;
 
-/// Longest queue of connections to be accepted on this machine.
+/// Kernel limit on the queue of connections to accept.
 const MAX_BACKLOG: &str = "/proc/sys/net/core/somaxconn";
 
-/// The kernel's port range of outgoing connections, as `32768 60999`.
+/// Kernel setting of the port range of outgoing connections, such as `32768 60999`.
 const OUTGOING_PORTS: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
-/// 2026-01-01: a clock before it is wrong.
+/// Time since 1970 of 2026-01-01. An earlier clock is wrong.
 const EARLIEST_TIME: Duration = Duration::from_hours(490_896);
 
 #[expect(
@@ -33,7 +34,7 @@ pub(super) fn check(model: &Model) -> Vec<Finding> {
     findings
 }
 
-/// Each connection of a client may need one to a target.
+/// Checks the limit on open files. Each client connection may need a second one, to a target.
 fn open_files(model: &Model, allowed: Option<u64>) -> Finding {
     let connections = u64::from(*model.limits.max_total_connections);
     let needed = connections
@@ -86,7 +87,7 @@ fn clock(now: SystemTime) -> Finding {
     Finding::ok("clock", "after the date of this program")
 }
 
-/// The kernel lowers a longer queue to its own limit without an error.
+/// Checks the listeners' queues. The kernel silently shortens a queue above its limit.
 fn backlogs(model: &Model, longest: Option<u64>) -> Vec<Finding> {
     let Some(longest) = longest else {
         return Vec::new();
@@ -105,7 +106,8 @@ fn backlogs(model: &Model, longest: Option<u64>) -> Vec<Finding> {
     findings
 }
 
-/// A port of the kernel's range may be taken by an outgoing connection when the listener is to be bound.
+/// Checks for listeners with a port in the range of outgoing connections, one of which may have
+/// taken it at the start.
 fn outgoing_ports(model: &Model, range: Option<(u16, u16)>) -> Vec<Finding> {
     let Some((first, last)) = range else {
         return Vec::new();

@@ -9,10 +9,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Maximum time of one connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Maximum time of one look-up: the resolver's own timeout can be half a minute.
+/// Maximum time of a name look-up. The system resolver's own timeout can be half a minute.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn check(model: &Model) -> Vec<Finding> {
@@ -29,8 +28,8 @@ pub(super) fn check(model: &Model) -> Vec<Finding> {
     findings
 }
 
-/// Binds the address and releases it. Unix sockets are not tried: one that exists is replaced at
-/// start.
+/// Checks that the address can be bound. Unix sockets are not checked, because the start replaces
+/// existing ones.
 fn listener(listener: &Listener) -> Option<Finding> {
     let BindAddress::Tcp(address) = &*listener.address else {
         return None;
@@ -68,8 +67,8 @@ fn subject(address: &TargetAddress) -> String {
     }
 }
 
-/// Resolves the name and connects to each address. SRV records are not resolved: the system's
-/// resolver has no such call.
+/// Resolves the target's name and connects to each address. SRV records are not resolved: the
+/// system's resolver has no function for them.
 fn check_target(address: &TargetAddress) -> Vec<Finding> {
     let subject = subject(address);
     let port = address.port;
@@ -94,7 +93,7 @@ fn check_target(address: &TargetAddress) -> Vec<Finding> {
 fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let (sender, receiver) = mpsc::channel();
     let host = name.to_owned();
-    // The thread of an unanswered look-up ends with the program.
+    // The thread of a look-up that timed out ends with the program.
     thread::spawn(move || {
         let found = (host.as_str(), port).to_socket_addrs();
         drop(sender.send(found.map(Iterator::collect::<Vec<_>>)));
