@@ -1,5 +1,5 @@
-//! `cargo xtask chaos`: faults of everything that proxyd depends on, under load; with `--tenants`, ten organizations of
-//! a control plane, of which one is hostile.
+//! `cargo xtask chaos`: faults of all dependencies of `proxyd`, under load. With `--tenants`, one
+//! hostile organization among ten of a control plane.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     release: bool,
 }
 
-/// Runs the test of the chosen kind; it prints faults, outcomes and resources.
+/// Runs the chosen test, which prints faults, outcomes and resource use.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let (package, binary, module) = match options {
         Options { kills: Some(_), .. } => ("controld", "bad_days", "that_is_killed_under_writes"),
@@ -58,7 +58,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
         test.env("PROXYD_CHAOS", format!("{seconds} {seed}"));
     }
     if package == "controld" {
-        // Log lines for each request would distort the measurement.
+        // A log line per request would distort the measurement.
         test.env("RUST_LOG", "warn");
     }
     command::run(&mut test)

@@ -95,7 +95,7 @@ impl Database {
     }
 }
 
-/// Runs the test that does so; it prints latencies, processor time and memory.
+/// Runs the chosen test, which prints latencies, processor time and memory.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     if let Some(kind) = options.real {
         return run_real(workspace, options, kind);
@@ -115,7 +115,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     };
     let mut run = workspace.cargo(&["test", "--locked", "--release", "--package", "controld"]);
     run.args(["--test", test, "--", module, "--nocapture"]);
-    // Log lines for each request would distort the measurement.
+    // A log line per request would distort the measurement.
     run.env("RUST_LOG", "warn");
     if let Some(polls) = options.polls {
         run.env("CONTROLD_POLLS", polls.to_string());
@@ -134,7 +134,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     command::run(&mut run)
 }
 
-/// By the interface without a network: time passes as the test says.
+/// Simulates a month of database content. Calls the interface without a network, with simulated
+/// time.
 fn run_month(workspace: &Workspace, nodes: u32) -> Result<(), TaskError> {
     let mut run = workspace.cargo(&["test", "--locked", "--release", "--package", "control-api"]);
     run.args(["--test", "api", "--", "month::", "--nocapture"]);
@@ -142,7 +143,7 @@ fn run_month(workspace: &Workspace, nodes: u32) -> Result<(), TaskError> {
     command::run(&mut run)
 }
 
-/// The programs come from the workspace's build.
+/// Builds the programs, and runs the test with real nodes.
 fn run_real(workspace: &Workspace, options: &Options, kind: RealBundles) -> Result<(), TaskError> {
     let build = [
         "build",

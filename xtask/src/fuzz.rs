@@ -11,7 +11,7 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::{print_error, say};
 use xtask_kit::workspace::Workspace;
 
-/// Compiler flags that libFuzzer needs. Unlike sanitizers, they work on the stable compiler.
+/// Compiler flags for libFuzzer. Unlike sanitizers, they need no unstable compiler.
 const COVERAGE: &[&str] = &[
     "--cfg=fuzzing",
     "-Ccodegen-units=1",
@@ -36,10 +36,10 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// Builds and runs the targets, and prints a table.
+/// Builds and runs the fuzz targets, and prints a table.
 ///
 /// # Errors
-/// The input of every finding.
+/// Findings, each with its input.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let targets = chosen(&targets(workspace)?, &options.target)?;
     if options.list {
@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     Ok(())
 }
 
-/// Every target, by name.
+/// Returns the names of all targets, sorted.
 fn targets(workspace: &Workspace) -> Result<Vec<String>, TaskError> {
     let path = workspace.root().join("fuzz/targets");
     let fault = |source| TaskError::File {
@@ -92,10 +92,10 @@ fn chosen(all: &[String], wanted: &[String]) -> Result<Vec<String>, TaskError> {
     Ok(all.iter().filter(is_chosen).cloned().collect())
 }
 
-/// Builds the targets and returns the folder of their programs.
+/// Builds the targets. Returns the folder of their programs.
 fn build(workspace: &Workspace, folder: &Path) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
-    // With an explicit target the flags do not apply to build scripts.
+    // An explicit `--target` keeps the flags from build scripts.
     let arguments = ["build", "--profile", "fuzz", "--locked", "--target"];
     let mut cargo = workspace.cargo(&arguments);
     cargo

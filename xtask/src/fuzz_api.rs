@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz-api`: requests that the interface's description allows, and those that it forbids.
+//! `cargo xtask fuzz-api`: valid and invalid requests to the control plane, generated from its
+//! OpenAPI description.
 
 use control_testkit::{Database, Program, databases};
 use std::path::{Path, PathBuf};
@@ -8,9 +9,9 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// The fuzzer, from the Python package index.
+/// Package of the fuzzer on the Python Package Index.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
-/// Keys that take turns: each may send five requests a second.
+/// Number of API keys, used in turn because each is limited to five requests a second.
 const KEYS: usize = 48;
 
 /// Number and seed of requests.
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     seed: Option<u32>,
 }
 
-/// Runs all checks of the fuzzer on both databases.
+/// Runs all checks of the fuzzer, on each database.
 ///
 /// # Errors
 /// A finding, or a program that does not work.
@@ -38,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
     Ok(())
 }
 
-/// Builds controld with the features that the tests build it with.
+/// Builds `controld` with the same features as the tests.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let arguments = ["build", "--locked", "--workspace", "--bin", "controld"];
     command::run(&mut workspace.cargo(&arguments))?;
@@ -61,7 +62,7 @@ fn fuzz(
     let keys: Result<Vec<String>, TaskError> = (0..KEYS)
         .map(|number| key(controld, number, &state))
         .collect();
-    // Each request names a client address of its own, so that the rates by address let it pass.
+    // Each request claims a different client address, so that limits per address do not apply.
     let arguments = [&state[..], &["--trusted-proxies", "127.0.0.1/32"]].concat();
     let mut program = Program::start(&controld.to_string_lossy(), &arguments);
     let fixtures = workspace.root().join("fixtures/fuzz-api");
@@ -95,7 +96,7 @@ fn fuzz(
     Ok(())
 }
 
-/// A key with full access, made by the command line, which has no rate limit.
+/// Creates an API key with full access. Uses the command line, which has no rate limit.
 fn key(controld: &Path, number: usize, state: &[&str]) -> Result<String, TaskError> {
     let mut create = Command::new(controld);
     create
@@ -112,7 +113,7 @@ fn key(controld: &Path, number: usize, state: &[&str]) -> Result<String, TaskErr
         .ok_or_else(|| TaskError::Failed("controld made no key".to_owned()))
 }
 
-/// The fuzzer's program, in a folder of its own below `target`.
+/// Returns the fuzzer's program, in its own environment below `target`.
 fn fuzzer(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let folder = workspace.target_dir()?.join("python").join(SCHEMATHESIS);
     let program = folder.join("bin/schemathesis");

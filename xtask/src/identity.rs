@@ -1,4 +1,5 @@
-//! `cargo xtask identity`: sign-in in Chromium by identity providers of other projects, honest and lying.
+//! `cargo xtask identity`: sign-in in Chromium through identity providers of other projects, some
+//! of them malicious.
 
 use crate::fuzz_api::build;
 use crate::setup;
@@ -36,8 +37,8 @@ impl DatabaseKind {
     }
 }
 
-/// Runs all cases on SQLite with one replica, and on PostgreSQL with two: the response arrives at
-/// the other one.
+/// Runs the cases on SQLite with one replica, and on PostgreSQL with two, where the identity
+/// provider's response arrives at the other replica.
 ///
 /// # Errors
 /// A case that failed, or a program that does not start.

@@ -1,4 +1,5 @@
-//! `cargo xtask pages` and `cargo xtask screenshots`: the web pages of `controld`, their time and their pictures.
+//! `cargo xtask pages` and `cargo xtask screenshots`: rendering times and screenshots of the web
+//! pages of `controld`.
 
 use std::process::Command;
 use xtask_kit::command;
@@ -8,7 +9,7 @@ use xtask_kit::workspace::Workspace;
 const PICTURES: &str = "docs/operate/tutorial";
 const MAX_PAGE_MILLIS: &str = "100";
 
-/// Renders every page of a large project without a network, and prints the time of each.
+/// Renders every page of a large project without a network, and prints the times.
 pub(crate) fn measure(workspace: &Workspace) -> Result<(), TaskError> {
     let mut run = tests(workspace, &["--release"]);
     run.args(["large::", "--nocapture"]);
@@ -16,7 +17,7 @@ pub(crate) fn measure(workspace: &Workspace) -> Result<(), TaskError> {
     command::run(&mut run)
 }
 
-/// Makes the pictures of the tutorial, from its pages as they are.
+/// Renders the pages in the tutorial as screenshots.
 pub(crate) fn take_screenshots(workspace: &Workspace) -> Result<(), TaskError> {
     let mut run = tests(workspace, &[]);
     run.arg("tutorial::the_tutorial");
@@ -24,7 +25,7 @@ pub(crate) fn take_screenshots(workspace: &Workspace) -> Result<(), TaskError> {
     command::run(&mut run)
 }
 
-/// The tests of the pages; what is appended chooses among them.
+/// Builds the command of the page tests; arguments appended to it select some of them.
 fn tests(workspace: &Workspace, options: &[&str]) -> Command {
     let mut run = workspace.cargo(&["test", "--locked", "--package", "control-ui"]);
     run.args(options).args(["--test", "pages", "--"]);

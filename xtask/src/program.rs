@@ -1,10 +1,11 @@
-//! Tasks that are programs of their own, which no other task compiles: `bench`, `canonical`, `demo`, `package`.
+//! Tasks in separate programs, which other tasks need not compile: `bench`, `canonical`, `demo`,
+//! `package`.
 
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Builds the program, and runs it with these arguments.
+/// Builds the program and runs it with `arguments`.
 pub(crate) fn run<S: AsRef<str>>(
     workspace: &Workspace,
     name: &str,

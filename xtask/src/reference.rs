@@ -1,4 +1,4 @@
-//! `cargo xtask reference`: the generated pages under `docs/reference`.
+//! `cargo xtask reference`: generated pages in `docs/reference`.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,12 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// A page with the function that generates it.
+/// A page and its generator.
 struct Page {
     file: &'static str,
     generate: fn() -> String,
 }
 
-/// All generated pages.
 const PAGES: &[Page] = &[
     Page {
         file: "agent-protocol.schema.json",
@@ -57,7 +56,7 @@ const PAGES: &[Page] = &[
     },
 ];
 
-/// Writes every page; with `check` fails if one is out of date.
+/// Writes every page. With `check`, writes nothing and fails if a page is out of date.
 pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), TaskError> {
     let folder = workspace.root().join("docs/reference");
     let stale = stale(&folder, PAGES);
@@ -76,8 +75,8 @@ pub(crate) fn run(workspace: &Workspace, check: bool) -> Result<(), TaskError> {
     )))
 }
 
-/// The control plane's pages are written by their test: this program does not link its database or
-/// its interface.
+/// Runs the test that writes the control plane's pages. Generating them here would link its
+/// database and its interface.
 fn write_by_test(workspace: &Workspace) -> Result<(), TaskError> {
     let arguments = ["test", "--locked", "--workspace", "--test", "reference"];
     let mut test = workspace.cargo(&arguments);

@@ -1,4 +1,4 @@
-//! `cargo xtask setup`: installs missing tools.
+//! `cargo xtask setup`: installation of missing tools.
 
 mod debian;
 mod extra;
@@ -14,21 +14,21 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// Version of cargo-deny that reads our `deny.toml`.
+/// Version requirement of cargo-deny, for the format of our `deny.toml`.
 const DENY_VERSION: &str = "^0.20";
 
 /// Installs missing tools.
 ///
 /// # Errors
-/// The tools that are still missing.
+/// Lists the tools that are still missing.
 pub(crate) fn run(workspace: &Workspace, extra: Extra) -> Result<(), TaskError> {
     all_here(&install(workspace, extra))
 }
 
-/// Installs the identity providers of `cargo xtask identity`, which the tests do without.
+/// Installs the identity providers of `cargo xtask identity`, which other tests do not need.
 ///
 /// # Errors
-/// They are still missing.
+/// They could not be installed.
 pub(crate) fn for_identity(workspace: &Workspace) -> Result<(), TaskError> {
     let mut missing = debian::install_for_identity(workspace);
     let names = "samlify and oidc-provider";
@@ -37,7 +37,7 @@ pub(crate) fn for_identity(workspace: &Workspace) -> Result<(), TaskError> {
     all_here(&missing)
 }
 
-/// Installs missing tools and returns those that could not be installed, with the reasons.
+/// Installs missing tools. Returns those that could not be installed, with the reasons.
 pub(crate) fn install(workspace: &Workspace, extra: Extra) -> Vec<String> {
     let mut missing = debian::install(workspace, extra);
     missing.extend(rust_component(workspace, "rustfmt", "fmt"));
@@ -70,7 +70,7 @@ fn rust_component(workspace: &Workspace, component: &str, subcommand: &str) -> O
     })
 }
 
-/// The tools of `cargo xtask ship`.
+/// Installs the tools of `cargo xtask ship`.
 fn llvm_tools(workspace: &Workspace) -> Option<String> {
     component_if(workspace, llvm_profdata::COMPONENT, || {
         llvm_profdata::path(workspace).is_ok()
@@ -91,8 +91,8 @@ fn component_if(
     outcome(component, added)
 }
 
-/// A debug build, which takes under a minute on two cores; a release build takes fifteen times as
-/// long.
+/// Installs a debug build, which takes less than a minute on two cores; a release build takes
+/// fifteen times as long.
 fn cargo_deny(workspace: &Workspace) -> Option<String> {
     if has_subcommand(workspace, "deny") {
         say("setup: cargo-deny is here");

@@ -1,7 +1,8 @@
-//! `cargo xtask site`: the documentation as web pages with a search, by mkdocs, into `target/site`.
+//! `cargo xtask site`: builds the documentation as a searchable website with mkdocs, in
+//! `target/site`.
 //!
-//! Pages link to examples and to other files of the source tree: a copy of both is the folder that mkdocs reads. A
-//! broken link, and a page that no section lists, is an error.
+//! The input of mkdocs is a copy of the pages and of the examples and source files that they link
+//! to. Broken links, and pages in no section, are errors.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,15 +13,15 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Folder of the Python environment in the target folder.
+/// Python environment of mkdocs, in the target folder.
 pub(crate) const ENVIRONMENT: &str = "mkdocs";
-/// The program in it.
+/// Path of mkdocs in the environment.
 pub(crate) const PROGRAM: &str = "bin/mkdocs";
 
-/// Tracked files that are copied, as patterns of git; with them the files that they link to.
+/// Tracked files to copy, as git patterns. Files that they link to are copied too.
 const SOURCES: [&str; 4] = ["README.md", "CHANGELOG.md", "docs", "examples"];
 
-/// Sections of the navigation, each with the folders or pages that it lists.
+/// Sections of the navigation, with their folders or pages.
 const SECTIONS: [(&str, &[&str]); 5] = [
     ("Learn", &["docs/learn/"]),
     ("Operate", &["docs/operate/", "examples/"]),
@@ -43,7 +44,7 @@ strict: true
 validation: {omitted_files: warn, absolute_links: warn, unrecognized_links: warn, anchors: warn}
 ";
 
-/// Makes the site.
+/// Builds the website.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let target = workspace.target_dir()?;
     let work = target.join("site-source");
@@ -60,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     )
 }
 
-/// Whether mkdocs is installed.
+/// Returns true if mkdocs is installed.
 pub(crate) fn has_program(workspace: &Workspace) -> bool {
     let target = workspace.target_dir();
     target.is_ok_and(|target| target.join(ENVIRONMENT).join(PROGRAM).is_file())
@@ -97,7 +98,7 @@ fn is_page(path: &str) -> bool {
         .is_some_and(|extension| extension == "md")
 }
 
-/// Files that a page links to, by their paths in the workspace.
+/// Returns the files that a page links to, relative to the workspace.
 fn links<'t>(page: &'t str, text: &'t str) -> impl Iterator<Item = String> + 't {
     let folder = page.rsplit_once('/').map_or("", |(folder, _)| folder);
     let targets = text
@@ -131,7 +132,7 @@ fn copy(root: &Path, folder: &Path, sources: &[String]) -> Result<(), TaskError>
     Ok(())
 }
 
-/// The pages of each section: those in the folders that it names, unless a longer folder of another section has them.
+/// Lists the pages of each section. A page belongs to the section with the longest matching folder.
 fn navigation(sources: &[String]) -> String {
     let mut text = String::from("nav:\n  - README.md\n");
     for (section, _) in SECTIONS {

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: reloads, upgrades and changes of targets under load.
+//! `cargo xtask soak`: reloads, upgrades and changed targets of a running proxy, under load.
 
 use clap::Args;
 use xtask_kit::command;
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     release: bool,
 }
 
-/// Runs the soak tests one after the other; each prints its counts.
+/// Runs the soak tests, one after the other. Each prints its counts.
 pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskError> {
     let Options {
         reloads,

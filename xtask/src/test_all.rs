@@ -1,4 +1,4 @@
-//! `cargo xtask test-all`: every check that a change must pass, in order, up to the first failure.
+//! `cargo xtask test-all`: all checks of a change, in order, until the first failure.
 
 mod memory_folder;
 mod steps;
@@ -12,7 +12,7 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::{print_error, say};
 use xtask_kit::workspace::Workspace;
 
-/// Runs the steps; `fast` omits the slow ones.
+/// Runs the steps; with `fast` omits the slow ones.
 pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), TaskError> {
     let whole = Stopwatch::start();
     let outcome = Outcome::default();
@@ -24,7 +24,7 @@ pub(crate) fn run(workspace: &Workspace, fast: bool) -> Result<(), TaskError> {
         print_error(error.message());
     }
     say(format!("test-all: {} in all", seconds(whole.elapsed())));
-    // CI judges by the last line of the output.
+    // CI parses the last line of the output.
     say(&outcome);
     ended.map_err(|_| TaskError::AlreadyReported)
 }

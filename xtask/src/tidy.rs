@@ -1,4 +1,5 @@
-//! `cargo xtask tidy`: checks beyond the compiler's, all violations at once, and the figures.
+//! `cargo xtask tidy`: conventions that the compiler does not check, and figures on the project's
+//! size. Reports all violations at once.
 
 mod figures;
 mod fuzzing;
@@ -22,7 +23,7 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::{print_error, say};
 use xtask_kit::workspace::Workspace;
 
-/// Checks the whole project.
+/// Runs all checks of the project.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let tree = Tree::read(workspace)?;
     let graph = Graph::from_metadata(&workspace.metadata()?, workspace.root());

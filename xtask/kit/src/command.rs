@@ -1,4 +1,4 @@
-//! Running of programs.
+//! Starts other programs, and checks their results.
 
 use crate::task_error::TaskError;
 use std::env;
@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 
-/// Runs a command; its output is shown on the terminal.
+/// Runs a command, with its output on the terminal.
 ///
 /// # Errors
-/// It does not start, or does not exit with 0.
+/// It cannot be started, or exits with a code other than 0.
 pub fn run(command: &mut Command) -> Result<(), TaskError> {
     let status = command
         .status()
@@ -18,10 +18,10 @@ pub fn run(command: &mut Command) -> Result<(), TaskError> {
     succeeded(command, status)
 }
 
-/// Runs a command and returns its output; its errors go to the terminal.
+/// Runs a command and returns its standard output; standard error goes to the terminal.
 ///
 /// # Errors
-/// It does not start, or does not exit with 0.
+/// It cannot be started, or exits with a code other than 0.
 pub fn read(command: &mut Command) -> Result<String, TaskError> {
     let output = command
         .stderr(Stdio::inherit())
@@ -31,7 +31,7 @@ pub fn read(command: &mut Command) -> Result<String, TaskError> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Returns true if a command starts and succeeds; its output is dropped.
+/// Runs a command without output. Returns true if it exits with 0.
 pub fn works(command: &mut Command) -> bool {
     command
         .stdin(Stdio::null())
@@ -41,10 +41,10 @@ pub fn works(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Runs a command; its output is shown on the terminal and passed, line by line, to `see`.
+/// Runs a command, with its output on the terminal, and passes each line to `see`.
 ///
 /// # Errors
-/// It does not start.
+/// It cannot be started.
 pub fn watch(command: &mut Command, see: &(dyn Fn(&str) + Sync)) -> Result<ExitStatus, TaskError> {
     let mut child = command
         .stdout(Stdio::piped())
@@ -59,10 +59,10 @@ pub fn watch(command: &mut Command, see: &(dyn Fn(&str) + Sync)) -> Result<ExitS
     child.wait().map_err(|cause| cannot_start(command, cause))
 }
 
-/// Judges the end of a command.
+/// Checks the exit status of a command.
 ///
 /// # Errors
-/// It did not exit with 0.
+/// The status is not success.
 pub fn succeeded(command: &Command, status: ExitStatus) -> Result<(), TaskError> {
     if status.success() {
         return Ok(());
@@ -73,10 +73,10 @@ pub fn succeeded(command: &Command, status: ExitStatus) -> Result<(), TaskError>
     })
 }
 
-/// Path of a program, if it is installed.
+/// Finds an installed program by its name.
 pub fn find(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Debian excludes server programs from an ordinary user's `PATH`.
+    // Debian's `PATH` of ordinary users excludes the folders of server programs.
     let system = [PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")];
     env::split_paths(&path)
         .chain(system)

@@ -1,4 +1,4 @@
-//! Output folders of tasks.
+//! Output folders of developer tasks.
 
 use crate::task_error::TaskError;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Paths, commands, messages and errors of developer tasks.
+//! Common parts of developer tasks: paths, commands, output and errors.
 
 pub mod command;
 pub mod folder;

@@ -1,14 +1,14 @@
-//! `llvm-profdata`, the program that merges profiles of instrumented builds.
+//! `llvm-profdata`, which merges the profiles of instrumented builds.
 
 use crate::command;
 use crate::task_error::TaskError;
 use crate::workspace::Workspace;
 use std::path::{Path, PathBuf};
 
-/// Name of the toolchain's component that contains the program.
+/// Component of the toolchain that contains the program.
 pub const COMPONENT: &str = "llvm-tools";
 
-/// Path of the program, installed first if it is missing.
+/// Returns the path of the program. Installs it if it is missing.
 ///
 /// # Errors
 /// `rustup` cannot install it.
@@ -24,7 +24,8 @@ pub fn installed(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     path(workspace)
 }
 
-/// Path of the program. It belongs to the current compiler, because the format depends on its version.
+/// Returns the path of the program in the current toolchain: the format of profiles depends on the
+/// compiler's version.
 ///
 /// # Errors
 /// It is not installed, or the compiler's folder cannot be determined.

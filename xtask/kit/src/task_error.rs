@@ -1,51 +1,51 @@
-//! Errors of tasks.
+//! Errors of developer tasks.
 
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use thiserror::Error;
 
-/// The reason why a task failed.
+/// Reason for the failure of a task.
 #[derive(Debug, Error)]
 pub enum TaskError {
     /// A program could not be started.
     #[error("cannot run {program}")]
     Start {
-        /// The program.
+        /// Name of the program.
         program: String,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
-    /// A program ran and did not succeed.
+    /// A program failed.
     #[error("{program} failed ({status})")]
     Ended {
-        /// The program with its arguments.
+        /// Command line.
         program: String,
-        /// Its exit status.
+        /// Exit status.
         status: ExitStatus,
     },
     /// A file could not be read or written.
     #[error("cannot read or write {path}", path = path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
-    /// The operating system refused something else.
+    /// Any other error of the operating system.
     #[error("cannot {action}")]
     System {
-        /// The refused action, an infinitive.
+        /// Refused action, as an infinitive.
         action: &'static str,
-        /// The cause.
+        /// Cause.
         source: io::Error,
     },
     /// A program's output was not the expected JSON.
     #[error("{program} did not print JSON")]
     Json {
-        /// The program.
+        /// Name of the program.
         program: &'static str,
-        /// The parser's error.
+        /// Error of the JSON parser.
         source: serde_json::Error,
     },
     /// The task ran and found a failure.
@@ -57,7 +57,7 @@ pub enum TaskError {
 }
 
 impl TaskError {
-    /// The message with all its causes, on one line.
+    /// Returns the message with all causes, on one line.
     pub fn message(&self) -> String {
         let mut line = self.to_string();
         let mut cause = std::error::Error::source(self);

@@ -1,4 +1,4 @@
-//! The workspace's paths, and calls of cargo.
+//! Paths of the workspace, and commands in it.
 
 use crate::command;
 use crate::task_error::TaskError;
@@ -16,7 +16,7 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// The workspace of the running task.
+    /// Finds the workspace of the running task.
     ///
     /// # Errors
     /// The program was not started by cargo.
@@ -34,29 +34,29 @@ impl Workspace {
         })
     }
 
-    /// The folder of the root `Cargo.toml`.
+    /// Returns the folder with the root `Cargo.toml`.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Returns true if a missing tool is a failure (`CI=true`) or a skip.
+    /// Returns true for `CI=true`. A missing tool is a failure then; otherwise the step is skipped.
     pub fn is_ci(&self) -> bool {
         self.ci
     }
 
-    /// A command in the root folder.
+    /// Creates a command in the root folder.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
         command
     }
 
-    /// `cargo` with these arguments, in the root folder.
+    /// Creates a `cargo` command in the root folder.
     pub fn cargo(&self, arguments: &[&str]) -> Command {
         let program = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = self.command(&program);
         command.args(arguments);
-        // cargo's output is a pipe, so cargo cannot detect the terminal.
+        // `cargo` writes to a pipe, so it cannot detect the terminal's colours.
         if env::var_os("CARGO_TERM_COLOR").is_none() {
             let coloured = io::stdout().is_terminal() && !self.ci;
             command.env(
@@ -64,26 +64,26 @@ impl Workspace {
                 if coloured { "always" } else { "never" },
             );
         }
-        // A clean checkout is built once, so incremental files would never be read.
+        // CI builds each checkout only once, so incremental files would be useless.
         if self.ci {
             command.env("CARGO_INCREMENTAL", "0");
         }
         command
     }
 
-    /// The host's target triple.
+    /// Returns the target triple of the host.
     ///
     /// # Errors
-    /// `rustc` does not start.
+    /// `rustc` cannot be started.
     pub fn host(&self) -> Result<String, TaskError> {
         let host = command::read(self.command("rustc").args(["--print", "host-tuple"]))?;
         Ok(host.trim().to_owned())
     }
 
-    /// `cargo metadata` with the dependency graph of the host's platform.
+    /// Runs `cargo metadata`, with dependencies for the host's platform.
     ///
     /// # Errors
-    /// cargo fails, or its output is not JSON.
+    /// `cargo` fails, or its output is not JSON.
     pub fn metadata(&self) -> Result<Value, TaskError> {
         let host = self.host()?;
         let text = command::read(&mut self.cargo(&[
@@ -99,10 +99,10 @@ impl Workspace {
         })
     }
 
-    /// cargo's target folder.
+    /// Returns the target folder of `cargo`.
     ///
     /// # Errors
-    /// cargo fails, or names none.
+    /// `cargo` fails, or its output contains no target folder.
     pub fn target_dir(&self) -> Result<PathBuf, TaskError> {
         let metadata = self.metadata()?;
         let folder = metadata.get("target_directory").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! One run of one target.
+//! One run of one fuzz target.
 
 use std::fmt::{self, Display, Formatter};
 use std::fs::{self, File};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use xtask_kit::task_error::TaskError;
 
-/// The folders of a target.
+/// Folders of one target.
 pub(super) struct TargetFolders {
     seeds: PathBuf,
     corpus: PathBuf,
@@ -15,7 +15,7 @@ pub(super) struct TargetFolders {
 }
 
 impl TargetFolders {
-    /// Creates the folders of a target; results of a run are kept for the next.
+    /// Creates the folders. Results of earlier runs are kept.
     pub(super) fn make(folder: &Path, target: &str, seeds: PathBuf) -> Result<Self, TaskError> {
         let folders = Self {
             seeds,
@@ -30,7 +30,7 @@ impl TargetFolders {
     }
 }
 
-/// The result of a run.
+/// Result of a run.
 pub(super) struct Session {
     target: String,
     executions: u64,
@@ -40,11 +40,11 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// The heading of the table.
+    /// Heading of the table.
     pub(super) const HEADING: &str =
         "target               executions  executions/s  corpus  findings";
 
-    /// The failure of the run, if any.
+    /// Describes the failure of the run; `None` after a success.
     pub(super) fn failure_line(&self) -> Option<String> {
         let finding = self.finding.as_deref()?;
         Some(format!("fuzz: {} fails on {finding}", self.target))
@@ -65,7 +65,7 @@ impl Display for Session {
     }
 }
 
-/// Runs a target for `seconds`, or up to its first finding.
+/// Runs a target for `seconds`, or until its first finding.
 pub(super) fn run(
     mut program: Command,
     target: &str,
@@ -102,7 +102,7 @@ fn figure(log: &str, name: &str) -> u64 {
     value.map_or(0, |value| value.trim().parse().unwrap_or(0))
 }
 
-/// The failing input, or the log if the program ended for another reason.
+/// Returns the path of the failing input, or the log if the program ended for another reason.
 fn finding(log: &str, path: &Path) -> String {
     let input = log
         .lines()

@@ -1,4 +1,4 @@
-//! Debian packages and their installation.
+//! Installation of Debian packages.
 
 use crate::setup::extra::Extra;
 use rustix::process::geteuid;
@@ -8,14 +8,14 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// The library of Debian's package, in the folder of the architecture.
+/// Path of Debian's shared library, which depends on the architecture.
 const LIBMODSECURITY: &str = if cfg!(target_arch = "aarch64") {
     "/usr/lib/aarch64-linux-gnu/libmodsecurity.so.3"
 } else {
     "/usr/lib/x86_64-linux-gnu/libmodsecurity.so.3"
 };
 
-/// A Debian package, with a program or another file that proves its presence.
+/// A Debian package, with a program or another file that shows that it is installed.
 struct Package {
     name: &'static str,
     program: &'static str,
@@ -23,7 +23,7 @@ struct Package {
     task: Task,
 }
 
-/// The tasks that need a package.
+/// Tasks that need a package.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Task {
     Tests,
@@ -215,7 +215,7 @@ const PACKAGES: &[Package] = &[
     },
 ];
 
-/// Installs missing packages of the tests and of further tasks, and returns those that are still missing.
+/// Installs the missing packages of tests and of extra tasks. Returns those that are still missing.
 pub(super) fn install(workspace: &Workspace, extra: Extra) -> Vec<String> {
     let wanted = PACKAGES.iter().filter(|own| match own.task {
         Task::Tests => true,
@@ -264,7 +264,7 @@ fn is_here(package: &Package) -> bool {
 fn apt(workspace: &Workspace, absent: &[&Package]) -> Result<(), TaskError> {
     command::run(as_root(workspace, "apt-get").args(["--quiet", "update"]))?;
     let mut install = as_root(workspace, "apt-get");
-    // Another installation may be running; without this, apt-get fails at once.
+    // Waits for other installations; `apt-get` would fail at once.
     install.args(["--option", "DPkg::Lock::Timeout=300"]);
     install.args(["--quiet", "--yes", "--no-install-recommends", "install"]);
     command::run(install.args(absent.iter().map(|package| package.name)))

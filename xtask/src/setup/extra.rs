@@ -1,10 +1,10 @@
-//! The choice of tools.
+//! Selection of tools that only some tasks need.
 
-/// Tools beyond those of the tests.
+/// Tools that the tests do not need.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Extra {
-    /// Peers to measure against, and what `ship` needs.
+    /// Installs peers to compare in benchmarks, and the tools of `ship`.
     pub(crate) bench: bool,
-    /// What `package --check` needs.
+    /// Installs the tools of `package --check`.
     pub(crate) package: bool,
 }

@@ -1,20 +1,20 @@
-//! Modules of Node for tests, each set in a folder of its own in the target folder.
+//! Node modules for tests, in separate folders below the target folder.
 
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// A set of modules.
+/// Node modules in one folder.
 pub(super) struct NodeModules {
-    /// The folder in the target folder.
+    /// Name of the folder.
     folder: &'static str,
-    /// Modules, each within one major version.
+    /// Modules with major versions.
     modules: &'static [&'static str],
-    /// Files that prove the modules are installed.
+    /// Files that show that the modules are installed.
     proofs: &'static [&'static str],
 }
 
-/// Packages by which the tests of pages drive a browser: the driver, and the check of accessibility.
+/// Modules with which tests control a browser, and check the accessibility of pages.
 pub(super) const BROWSER: NodeModules = NodeModules {
     folder: "browser",
     modules: &["playwright-core@1", "axe-core@4"],
@@ -24,7 +24,7 @@ pub(super) const BROWSER: NodeModules = NodeModules {
     ],
 };
 
-/// Identity providers of `cargo xtask identity`.
+/// Modules of identity providers for `cargo xtask identity`.
 pub(super) const IDENTITY: NodeModules = NodeModules {
     folder: "identity",
     modules: &["samlify@2", "oidc-provider@9"],
@@ -35,7 +35,7 @@ pub(super) const IDENTITY: NodeModules = NodeModules {
 };
 
 impl NodeModules {
-    /// Installs the modules; whether they were missing.
+    /// Installs the modules. Returns true if they were missing.
     pub(super) fn install(&self, workspace: &Workspace) -> Result<bool, TaskError> {
         let folder = workspace.target_dir()?.join(self.folder);
         if self.proofs.iter().all(|proof| folder.join(proof).is_file()) {

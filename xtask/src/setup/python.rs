@@ -1,5 +1,4 @@
-//! Python programs used by tests, each in its own environment in the target folder, where tests
-//! look for them.
+//! Python programs for tests, each in its own environment below the target folder.
 
 use crate::site;
 use std::path::Path;
@@ -7,15 +6,15 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// An environment with packages.
+/// A Python environment and its packages.
 pub(super) struct PythonEnvironment {
-    /// Its folder in the target folder.
+    /// Name of its folder.
     pub(super) name: &'static str,
     requirements: &'static [&'static str],
     proof: Proof,
 }
 
-/// The sign that the packages are installed.
+/// Proof that the packages are installed.
 enum Proof {
     /// A file in the environment.
     Program(&'static str),
@@ -24,8 +23,8 @@ enum Proof {
 }
 
 pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
-    // The S3-compatible server of the object store's tests, which parse the port in this release's
-    // output.
+    // S3-compatible server for tests of the object store. They parse the port in the output of this
+    // release.
     PythonEnvironment {
         name: "moto",
         requirements: &["moto[server]>=5.2,<6"],
@@ -37,19 +36,19 @@ pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
         requirements: &["grpcio>=1.80,<2", "xds-protos>=1.80,<2", "waitress>=3,<4"],
         proof: Proof::Program("bin/waitress-serve"),
     },
-    // A client of HTTP/3, for tests of proxyd.
+    // HTTP/3 client for tests of `proxyd`.
     PythonEnvironment {
         name: "aioquic",
         requirements: &["aioquic>=1.7,<2"],
         proof: Proof::Module("aioquic"),
     },
-    // Web pages of the documentation.
+    // Generator of the documentation's web pages.
     PythonEnvironment {
         name: site::ENVIRONMENT,
         requirements: &["mkdocs>=1.6,<2"],
         proof: Proof::Program(site::PROGRAM),
     },
-    // The JSON schema of CycloneDX, with a validator.
+    // Validator of the CycloneDX JSON schema.
     PythonEnvironment {
         name: "cyclonedx",
         requirements: &["cyclonedx-python-lib[json-validation]>=11,<12"],
@@ -57,14 +56,15 @@ pub(super) const PYTHON_ENVIRONMENTS: &[PythonEnvironment] = &[
     },
 ];
 
-/// Schemas of Kubernetes, with a validator.
+/// Validator with the schemas of Kubernetes.
 pub(super) const KUBERNETES: PythonEnvironment = PythonEnvironment {
     name: "kubernetes",
     requirements: &["kubernetes-validate>=1.37,<2"],
     proof: Proof::Program("bin/kubernetes-validate"),
 };
 
-/// The other side of `cargo xtask identity`: an identity provider, an authenticator, and a reader of QR codes.
+/// Counterparts for `cargo xtask identity`: an identity provider, an authenticator, and a reader of
+/// QR codes.
 pub(super) const IDENTITY: PythonEnvironment = PythonEnvironment {
     name: "identity-python",
     requirements: &[
@@ -76,7 +76,7 @@ pub(super) const IDENTITY: PythonEnvironment = PythonEnvironment {
 };
 
 impl PythonEnvironment {
-    /// Installs it; whether it was missing.
+    /// Installs the environment. Returns true if it was missing.
     pub(super) fn install(&self, workspace: &Workspace) -> Result<bool, TaskError> {
         let folder = workspace.target_dir()?.join(self.name);
         let is_missing = match self.proof {

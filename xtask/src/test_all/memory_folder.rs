@@ -1,17 +1,18 @@
-//! The folder in memory for the temporary files of tests.
+//! Choice of a memory-backed folder for temporary files of tests.
 
 use rustix::fs::{StatVfsMountFlags, statfs, statvfs};
 use std::path::{Path, PathBuf};
 
-/// The shared memory of Linux, a file system of the type tmpfs.
+/// Shared memory of Linux, usually a tmpfs.
 const FOLDER: &str = "/dev/shm";
-/// `f_type` of tmpfs.
+/// File system type of tmpfs in `statfs`.
 const TMPFS: i128 = 0x0102_1994;
-/// Free space for all tests at once, which take some hundred megabytes. In containers the folder may have 64 MiB.
+/// Free space that is required for all tests together, which use some hundred megabytes. Containers
+/// often limit the folder to 64 MiB.
 const MIN_FREE_BYTES: u64 = 4 << 30;
 
-/// The folder, if it has room for all tests and programs can be run in it. Each test of a database copies a cluster
-/// of 39 MB: that takes a second on a disk, and a fraction of it in memory.
+/// Returns the folder if it has enough space, and programs in it can be executed. Each database
+/// test copies a cluster of 39 MB, which takes a second on a disk, and much less in memory.
 pub(super) fn find() -> Option<PathBuf> {
     let kind = i128::from(statfs(FOLDER).ok()?.f_type);
     let space = statvfs(FOLDER).ok()?;

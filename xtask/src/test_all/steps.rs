@@ -1,4 +1,4 @@
-//! The steps of `test-all`, in order.
+//! Steps of `test-all`, in order.
 
 use super::memory_folder;
 use super::tally::Tally;
@@ -14,23 +14,22 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
 pub(super) struct Step {
-    /// The name on the terminal.
     pub(super) name: &'static str,
-    /// `--fast` omits it.
+    /// Whether `--fast` omits the step.
     pub(super) thorough: bool,
-    /// Runs it; tests are counted in the tally.
+    /// Runs the step, and adds the results of its tests to the tally.
     pub(super) run: fn(&Workspace, &Tally) -> Result<Ending, TaskError>,
 }
 
-/// The end of a step without a failure.
+/// Result of a step without failures.
 pub(super) enum Ending {
-    /// It ran.
+    /// The step ran.
     Done,
-    /// It could not run on this machine, for this reason.
+    /// The step could not run on this machine, for the given reason.
     Skipped(String),
 }
 
-/// Fast steps come first, so that most failures appear within seconds.
+/// All steps, fast ones first, so that most failures appear within seconds.
 pub(super) const STEPS: &[Step] = &[
     step("setup", set_up),
     step("fmt", format),
@@ -79,8 +78,8 @@ fn tidy(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     tidy::run(workspace).map(|()| Ending::Done)
 }
 
-/// Checks the fuzz targets too, without building them: that takes minutes, and tests of the crates replay their
-/// corpora, which `tidy` verifies.
+/// Runs the lints. Fuzz targets are checked but not built, which would take minutes: tests replay
+/// their corpora, as `tidy` verifies.
 fn lint(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     let mut clippy = workspace.cargo(&["clippy", "--workspace", "--all-targets", "--locked"]);
     command::run(clippy.args(["--", "-D", "warnings"])).map(|()| Ending::Done)
@@ -93,7 +92,7 @@ fn document(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
 
 fn test(workspace: &Workspace, tally: &Tally) -> Result<Ending, TaskError> {
     let runner = if setup::has_subcommand(workspace, "nextest") {
-        // Most tests wait for processes and timers: more of them than cores keep the cores busy.
+        // More tests than cores run at once, because most of them wait for processes and timers.
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         format!("nextest run --test-threads {}", 2 * cores)
     } else {
@@ -129,7 +128,8 @@ fn make_site(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     site::run(workspace).map(|()| Ending::Done)
 }
 
-/// Without advisories: their database is downloaded, and new ones must not fail old code.
+/// Checks licences and sources of dependencies. Advisories are omitted: their database needs a
+/// download, and a new one would fail unchanged code.
 fn check_dependencies(workspace: &Workspace, _: &Tally) -> Result<Ending, TaskError> {
     if !setup::has_subcommand(workspace, "deny") {
         return absent(workspace, "cargo-deny is missing".to_owned());

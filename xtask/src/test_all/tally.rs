@@ -1,18 +1,17 @@
-//! Counts of passed and failed tests, from the closing lines of the test runners, and the skipped
-//! steps.
+//! Number of passed and failed tests, parsed from the output of test runners, and skipped steps.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Sums over all runs of all runners.
+/// Sums over all runs.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     passed: AtomicU64,
     failed: AtomicU64,
 }
 
-/// The result of a whole run.
+/// Result of all steps.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) tests: Tally,
@@ -20,7 +19,7 @@ pub(super) struct Outcome {
 }
 
 impl Outcome {
-    /// Records a skipped step with its reason.
+    /// Records a skipped step.
     pub(super) fn skip(&self, step: &str, reason: &str) {
         self.skipped.borrow_mut().push(format!("{step} ({reason})"));
     }
@@ -39,16 +38,16 @@ impl fmt::Display for Outcome {
 }
 
 impl Tally {
-    /// Adds these counts.
+    /// Adds the counts of a run.
     pub(super) fn add(&self, passed: u64, failed: u64) {
         self.passed.fetch_add(passed, Ordering::Relaxed);
         self.failed.fetch_add(failed, Ordering::Relaxed);
     }
 
-    /// Adds the counts of the line if it closes a run of `cargo test` or nextest.
+    /// Parses a line, and adds its counts if it is the summary of `cargo test` or nextest.
     pub(super) fn read(&self, line: &str) {
         let line = uncoloured(line);
-        // An indented line is the output of a test, which nextest counts itself.
+        // Indented lines are output of tests, which nextest has counted already.
         let counts = line.strip_prefix("test result: ").or_else(|| {
             let (_, summary) = line.split_once("Summary [")?;
             Some(summary.split_once(" run: ")?.1)
@@ -75,7 +74,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The line without terminal colour codes (`ESC [ … letter`).
+/// Removes terminal colour codes (`ESC [ … letter`) from a line.
 fn uncoloured(line: &str) -> String {
     let mut pieces = line.split("\u{1b}[");
     let mut plain = pieces.next().unwrap_or_default().to_owned();

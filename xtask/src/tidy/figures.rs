@@ -1,4 +1,4 @@
-//! The figures of the project's size.
+//! Figures on the project's size.
 
 use super::graph::Graph;
 use super::items;
@@ -10,7 +10,7 @@ use proxy_model::registry;
 
 const LONGEST_FILES: usize = 5;
 
-/// The figures, a line each.
+/// Formats one figure per line.
 pub(super) fn table(tree: &Tree, graph: &Graph) -> String {
     let sizes = sizes::sizes(tree);
     let longest: Vec<String> = sizes
@@ -56,7 +56,7 @@ fn product(file: &File, source: &Source) -> usize {
     source.code.get(..source.tests_start).map_or(0, written)
 }
 
-/// Number of lines with code.
+/// Counts the lines that contain code.
 fn written(lines: &[String]) -> usize {
     lines.iter().filter(|line| !line.trim().is_empty()).count()
 }

@@ -1,18 +1,18 @@
-//! Every fuzz target has a corpus, and a test of its crate that replays it.
+//! Check: each fuzz target has a corpus, and a test of its crate that replays the corpus.
 
 use super::items;
 use super::tree::Tree;
 use super::violation::Violation;
 
 const TARGETS: &str = "fuzz/targets/";
-/// The text around the name of a crate in the path of its checks.
+/// Text before and after the crate's name in the path of a target's checks.
 const CRATE: (&str, &str) = ("../../crates/", "/fuzz/checks.rs");
-/// The prefix of a call of a check.
+/// Prefix in calls of a check.
 const CALL: &str = "checks::";
-/// Calls by which a test reads a corpus.
+/// Texts in tests that read a corpus.
 const REPLAYS: &[&str] = &["replay(", "corpus/"];
 
-/// Targets without a test that replays their corpus.
+/// Returns the targets whose corpus no test replays.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let targets = tree
         .files

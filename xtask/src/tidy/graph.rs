@@ -1,10 +1,10 @@
-//! The packages of the workspace and their dependencies, as resolved by cargo.
+//! Packages of the workspace and their dependencies, as resolved by `cargo`.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 
-/// Packages by id.
+/// Packages by ID.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     packages: BTreeMap<String, Package>,
@@ -13,15 +13,15 @@ pub(super) struct Graph {
 #[derive(Debug, Default)]
 pub(super) struct Package {
     pub(super) name: String,
-    /// It is a member of the workspace.
+    /// Whether the package belongs to the workspace.
     pub(super) member: bool,
-    /// The folder of its manifest, relative to the root; empty for other packages.
+    /// Folder of the manifest, relative to the root; empty for packages outside of the workspace.
     pub(super) folder: String,
     /// `package.metadata.architecture.layer`
     pub(super) layer: Option<String>,
     /// `package.license`
     pub(super) license: Option<String>,
-    /// Ids of its normal dependencies.
+    /// IDs of the direct normal dependencies.
     needs: Vec<String>,
 }
 
@@ -47,17 +47,17 @@ impl Graph {
         Self { packages }
     }
 
-    /// The members of the workspace.
+    /// Returns the packages of the workspace.
     pub(super) fn members(&self) -> impl Iterator<Item = &Package> {
         self.packages.values().filter(|package| package.member)
     }
 
-    /// The direct dependencies of a package.
+    /// Returns the direct dependencies of a package.
     pub(super) fn needs<'a>(&'a self, package: &'a Package) -> impl Iterator<Item = &'a Package> {
         package.needs.iter().filter_map(|id| self.packages.get(id))
     }
 
-    /// All dependencies of a package, each with the shortest chain of names to it.
+    /// Returns all dependencies of a package, each as the shortest chain of names to it.
     pub(super) fn reached<'a>(&'a self, from: &'a Package) -> Vec<Vec<&'a str>> {
         let mut seen = BTreeSet::new();
         let mut ways = Vec::new();
@@ -76,7 +76,7 @@ impl Graph {
         ways
     }
 
-    /// A graph for tests: name, layer, names of dependencies.
+    /// Creates a graph for tests from names, layers and names of dependencies.
     #[cfg(test)]
     pub(super) fn ours(packages: &[(&str, &str, &[&str])]) -> Self {
         let packages = packages.iter().map(|(name, layer, needs)| {
@@ -111,7 +111,7 @@ fn package(value: &Value, member: bool, root: &Path) -> Option<Package> {
     })
 }
 
-/// Development and build dependencies are not linked into releases.
+/// Returns the IDs of normal dependencies. Those for builds and tests are not linked into releases.
 fn normal_dependencies(node: &Value) -> Vec<String> {
     list(node, "/deps")
         .filter(|dependency| {

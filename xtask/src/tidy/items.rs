@@ -1,4 +1,4 @@
-//! The functions and constants of a Rust file: names, attributes and lines.
+//! Parser for functions and constants in Rust files: names, attributes and lines.
 
 pub(super) mod twins;
 
@@ -6,22 +6,21 @@ use super::source::Source;
 use super::tree::File;
 use std::ops::Range;
 
-/// Keywords before the name of an item.
+/// Keywords before an item's name.
 const KEYWORDS: &[&str] = &["fn ", "const ", "static ", "macro_rules! "];
-/// Attributes that make a function a test.
+/// Attributes of test functions.
 const TEST_ATTRIBUTES: &[&str] = &["#[test]", "#[tokio::test", "#[rstest", "#[test_case"];
 
 /// A function, a constant, a static or a macro.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
     pub(super) name: String,
-    /// Its lines, from 0, including attributes and documentation.
+    /// Lines from 0, including attributes and documentation.
     pub(super) lines: Range<usize>,
-    /// It is a test function.
     pub(super) is_test: bool,
 }
 
-/// All items of a file, in order, nested ones included.
+/// Returns all items of a file in order, including nested ones.
 pub(super) fn items(source: &Source) -> Vec<Item> {
     let code = &source.code;
     code.iter()
@@ -40,7 +39,7 @@ pub(super) fn items(source: &Source) -> Vec<Item> {
         .collect()
 }
 
-/// The item's text without comments.
+/// Returns the item's text without comments.
 pub(super) fn text(file: &File, source: &Source, item: &Item) -> String {
     let lines = file.text.lines().zip(&source.comments);
     let wanted = lines.skip(item.lines.start).take(item.lines.len());
@@ -50,7 +49,7 @@ pub(super) fn text(file: &File, source: &Source, item: &Item) -> String {
         .join("\n")
 }
 
-/// Returns true if `word` occurs in the text as a whole name; a hyphen counts as part of a name.
+/// Returns true if `word` occurs as a whole name. Hyphens are part of names.
 pub(super) fn has_word(text: &str, word: &str) -> bool {
     let in_name =
         |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '-'));
@@ -70,7 +69,7 @@ fn marks_a_test(line: &str) -> bool {
 
 fn name_of(line: &str) -> Option<&str> {
     let (before, rest) = KEYWORDS.iter().find_map(|word| line.split_once(word))?;
-    // `const fn` is matched by its `fn`, and a bound like `impl Fn` by neither.
+    // `const fn` is already found as `fn`. Neither keyword matches in bounds such as `impl Fn`.
     let in_name = before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '*');
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
     let name = rest
@@ -79,7 +78,7 @@ fn name_of(line: &str) -> Option<&str> {
     name.filter(|_| !in_name)
 }
 
-/// The first line of the attributes and comments above.
+/// Returns the first line of the attributes and comments above an item.
 fn first_line(source: &Source, index: usize) -> usize {
     let mut first = index;
     while let Some(above) = first.checked_sub(1) {
@@ -94,7 +93,7 @@ fn first_line(source: &Source, index: usize) -> usize {
     first
 }
 
-/// The line after the item: after its closing brace, or its semicolon.
+/// Returns the line after the item's closing brace or semicolon.
 fn end_line(code: &[String], index: usize) -> usize {
     let mut depth = 0_i32;
     for (at, line) in code.iter().enumerate().skip(index) {

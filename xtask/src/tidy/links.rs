@@ -1,9 +1,8 @@
-//! Markdown links to other files and to headings are valid.
+//! Check: links in Markdown files to other files and to headings are valid.
 
 use super::tree::{File, Tree};
 use super::violation::Violation;
 
-/// Broken links.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let pages = tree.files.iter().filter(|file| file.extension() == "md");
     let mut faults = Vec::new();
@@ -22,7 +21,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     faults
 }
 
-/// The lines outside code blocks, without the code in them.
+/// Returns the lines outside of code blocks, without inline code.
 fn prose(text: &str) -> Vec<(usize, String)> {
     let mut in_code = false;
     let mut lines = Vec::new();
@@ -59,7 +58,7 @@ fn leads_somewhere(tree: &Tree, page: &File, target: &str) -> bool {
         .is_some_and(|file| has_heading(&file.text, heading))
 }
 
-/// The path of `target` relative to the file `from`.
+/// Resolves `target` relative to the folder of the file `from`.
 fn relative_to(from: &str, target: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -86,7 +85,7 @@ fn has_heading(text: &str, wanted: &str) -> bool {
         .any(|line| anchor(line) == wanted)
 }
 
-/// The anchor that forges generate for a heading.
+/// Returns the anchor that code hosting sites generate for a heading.
 fn anchor(heading: &str) -> String {
     heading
         .trim_start_matches('#')

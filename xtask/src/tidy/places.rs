@@ -1,18 +1,18 @@
-//! Documents that name a file and a function for each step or task: the places exist.
+//! Check: files and functions that documents name for a step or task exist.
 
 use super::items::{self, has_word};
 use super::source::Source;
 use super::tree::{File, Tree};
 use super::violation::Violation;
 
-/// A document, and the lines of it that must name a place.
+/// A document whose entries must name a place in the code.
 struct Document {
     path: &'static str,
-    /// The heading above the lines that are counted; the whole document if it is empty.
+    /// Heading above the entries; empty if they are in the whole document.
     heading: &'static str,
-    /// Returns true if a line, or the list item that begins with it, is one of these lines.
+    /// Returns true if an entry begins at a line.
     is_entry: fn(&str) -> bool,
-    /// Minimum number of them.
+    /// Minimum number of entries.
     min_entries: usize,
 }
 
@@ -30,12 +30,12 @@ const DOCUMENTS: &[Document] = &[
         min_entries: 20,
     },
 ];
-/// Separates the path of a file from the name of an item in it.
+/// Text between the path of a file and the name of an item in it.
 const SEPARATOR: &str = ".rs::";
-/// Words before the name of a type.
+/// Keywords before a type's name.
 const TYPE_KEYWORDS: &[&str] = &["struct", "enum", "trait", "type"];
 
-/// Places that do not exist, entries without a place, and documents with too few entries.
+/// Returns missing places, entries without a place, and documents with too few entries.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let documents = DOCUMENTS.iter();
     documents
@@ -70,8 +70,8 @@ fn document_violations(tree: &Tree, document: &Document, page: &File) -> Vec<Vio
     violations
 }
 
-/// The entries of a document: the index of the first line, and the text up to the next entry or an
-/// empty line.
+/// Returns the entries of a document: the index of the first line, and the text until the next
+/// entry or blank line.
 fn entries(document: &Document, text: &str) -> Vec<(usize, String)> {
     let mut entries: Vec<(usize, String)> = Vec::new();
     let mut is_counted = document.heading.is_empty();
@@ -92,18 +92,18 @@ fn entries(document: &Document, text: &str) -> Vec<(usize, String)> {
     entries
 }
 
-/// The places in a text, each `path/file.rs::item` in backticks.
+/// Finds the places in a text, as `path/file.rs::item` in backticks.
 fn places(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let spans = text.split('`').skip(1).step_by(2);
     spans.filter_map(|span| {
         let (path, item) = span.split_once(SEPARATOR)?;
-        // With its extension, which the separator begins with.
+        // Includes the extension, which is part of the separator.
         let path = span.get(..path.len() + ".rs".len())?;
         Some((path, item))
     })
 }
 
-/// The reason why a place does not exist.
+/// Returns the reason why a place does not exist.
 fn fault(tree: &Tree, (path, item): (&str, &str)) -> Option<String> {
     let Some(source) = tree.file(path).and_then(|file| file.source.as_ref()) else {
         return Some(format!("names a file that does not exist: {path}"));
@@ -128,7 +128,7 @@ fn begins_with_number(line: &str) -> bool {
             .is_some_and(|rest| rest.starts_with(". "))
 }
 
-/// Returns true if a line is a row of a table, other than its heading and the line below it.
+/// Returns true for a table row, except the heading and the line below it.
 fn is_table_row(line: &str) -> bool {
     line.starts_with("| ") && !line.starts_with("| task")
 }

@@ -1,4 +1,5 @@
-//! Every implemented setting names a test that exists and writes the setting.
+//! Check: each implemented setting has a test, which exists and uses the setting in a
+//! configuration.
 
 use super::items::{self, Item, has_word};
 use super::source::Source;
@@ -8,14 +9,14 @@ use proxy_model::registry::{self, SettingSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 const REGISTRY: &str = "crates/proxy-model/src/registry";
-/// Maximum number of calls between a test and the helper that writes a setting.
+/// Maximum number of calls from a test to the helper that contains the setting.
 const MAX_CALL_DEPTH: usize = 4;
-/// Suffixes of units in settings' names, which the model's fields omit.
+/// Suffixes of setting names with a unit, which fields of the model lack.
 const UNITS: &[&str] = &["-secs", "-bytes"];
-/// Settings written as the argument of their block, with the block's name.
+/// Settings that are written as the argument of a block, with the block's name.
 const ARGUMENTS: &[(&str, &str)] = &[("upstreams.upstream.targets.target.address", "target")];
 
-/// Settings with a proof that does not exist, is not a test, or does not write them.
+/// Returns settings whose proof is missing, is not a test, or does not use the setting.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let tests = Tests::new(tree);
     let settings = registry::all();
@@ -49,7 +50,7 @@ fn fault(tests: &Tests<'_>, setting: &SettingSpec, test: &str) -> Option<Violati
     })
 }
 
-/// The names by which a setting may be written: its own, aliases, and the model's field.
+/// Returns the names of a setting in tests: its own, aliases, and the model's field.
 fn words(setting: &SettingSpec) -> Vec<String> {
     let argument = ARGUMENTS.iter().find(|(path, _)| *path == setting.path);
     let name = setting.path.rsplit('.').next().unwrap_or_default();
@@ -72,7 +73,7 @@ struct Tests<'a> {
     items: BTreeMap<String, Vec<LocatedItem<'a>>>,
 }
 
-/// An item with its file.
+/// An item and its file.
 struct LocatedItem<'a> {
     file: &'a File,
     source: &'a Source,
@@ -99,7 +100,7 @@ impl<'a> Tests<'a> {
         items.filter(|place| place.item.is_test).collect()
     }
 
-    /// The text of a test, of the helpers that it calls, and of the files that it reads.
+    /// Returns the text of a test, of the helpers that it calls, and of the files that it reads.
     fn text(&self, test: &LocatedItem<'a>) -> String {
         let mut whole = items::text(test.file, test.source, &test.item);
         let mut seen = BTreeSet::from([test.item.name.clone()]);
@@ -119,7 +120,8 @@ impl<'a> Tests<'a> {
         whole
     }
 
-    /// The helpers that a text calls: in the test's own file, or shared by the tests of its crate.
+    /// Returns the text of helpers that are called: in the test's file, or shared by the tests of
+    /// the crate.
     fn called(&self, test: &LocatedItem<'a>, text: &str, seen: &mut BTreeSet<String>) -> String {
         let mut called = String::new();
         let names: BTreeSet<&str> = text
@@ -149,7 +151,7 @@ fn is_near(test: &File, helper: &File) -> bool {
     test.path == helper.path || (tests_of(test).is_some() && tests_of(test) == tests_of(helper))
 }
 
-/// The configuration files that a text names.
+/// Finds the names of configuration files in a text.
 fn fixtures(text: &str) -> BTreeSet<String> {
     let literals = text.split('"').skip(1).step_by(2);
     let files = literals.filter_map(|literal| literal.rsplit('/').next());

@@ -1,4 +1,4 @@
-//! Names, comments and documentation.
+//! Checks of names, comments and documentation.
 
 pub(crate) mod naming;
 pub(crate) mod noise;

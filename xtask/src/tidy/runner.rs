@@ -1,14 +1,14 @@
-//! Settings of the test runner: no retries, and tests that measure time run alone.
+//! Check: the test runner has no retries, and tests that measure time run alone.
 
 use super::items::has_word;
 use super::tree::Tree;
 use super::violation::Violation;
 
 const PAGE: &str = ".config/nextest.toml";
-/// The call of a test that must run alone.
+/// Call in tests that must run alone.
 const TURN: &str = "alone()";
 
-/// Retries, and such tests without the setting.
+/// Returns retries, and tests without the setting for running alone.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let Some(settings) = tree.file(PAGE) else {
         return vec![Violation::whole(PAGE, "is missing")];

@@ -1,10 +1,10 @@
-//! Settings are destructured completely: a pattern of a settings type has no `..`, so that a
-//! setting which is read and not applied does not compile.
+//! Check: patterns of settings types have no `..`. Otherwise, code that ignores a new setting would
+//! compile.
 
 use super::tree::Tree;
 use super::violation::Violation;
 
-/// Patterns of types named `…Settings` with `..`.
+/// Returns patterns with `..` of types named `…Settings`.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut faults = Vec::new();
     for (file, source) in tree.rust() {
@@ -25,7 +25,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     faults
 }
 
-/// Returns true if ` { … .. }` follows. In a struct expression a value follows the dots.
+/// Returns true if ` { … .. }` follows. In struct expressions, a value follows the dots.
 fn leaves_fields_out(after: &str) -> bool {
     let Some(fields) = after.trim_start().strip_prefix('{') else {
         return false;

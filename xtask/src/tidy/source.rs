@@ -1,13 +1,14 @@
-//! Separation of a Rust file into code and comments; text in string literals belongs to neither.
+//! Separates the code and comments of a Rust file. The contents of string literals belong to
+//! neither.
 
-/// The lines of a Rust file, separated.
+/// Lines of a Rust file.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Each line without comments and without the contents of literals.
+    /// Code of each line, without the contents of literals.
     pub(super) code: Vec<String>,
-    /// The comments of each line, with their slashes.
+    /// Comments of each line, with their slashes.
     pub(super) comments: Vec<String>,
-    /// Number of lines before the tests at the end of the file.
+    /// Number of lines before the tests at the end.
     pub(super) tests_start: usize,
 }
 
@@ -19,7 +20,6 @@ enum Kind {
 }
 
 impl Source {
-    /// Separates a file's text.
     pub(super) fn parse(text: &str) -> Self {
         let mut code = vec![String::new()];
         let mut comments = vec![String::new()];
@@ -69,7 +69,7 @@ fn tests_start(code: &[String]) -> usize {
         .unwrap_or(code.len())
 }
 
-/// The first token of the text, and its length in bytes, never 0.
+/// Returns the first token, and its length in bytes, which is never 0.
 fn token(text: &str) -> (Kind, usize) {
     if text.starts_with("//") {
         return (Kind::Comment, text.find('\n').unwrap_or(text.len()));
@@ -118,7 +118,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The length of a literal with its quotes.
+/// Returns the length of a literal, including its quotes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -139,7 +139,8 @@ fn character_or_lifetime(text: &str) -> (Kind, usize) {
     (Kind::Code, 1)
 }
 
-/// The length of a raw string from its first `#` or quote on, if one begins here.
+/// Returns the length of a raw string, from its first `#` or quote; `None` if the text is not a raw
+/// string.
 fn raw(text: &str) -> Option<usize> {
     let hashes = text.find(|c| c != '#')?;
     let inside = text.get(hashes..)?.strip_prefix('"')?;

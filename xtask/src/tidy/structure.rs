@@ -1,4 +1,4 @@
-//! Crates, modules, folders and files.
+//! Checks of crates, modules, folders and files.
 
 pub(crate) mod folders;
 pub(crate) mod layers;

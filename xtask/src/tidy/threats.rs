@@ -1,4 +1,4 @@
-//! The tests named in the threat model exist.
+//! Check: the tests that the threat model names exist.
 
 use super::items;
 use super::tree::Tree;
@@ -16,12 +16,12 @@ const PLACES: &[(&str, &str)] = &[
     ("controld", "bins/controld/tests"),
     ("fuzz", "fuzz/targets"),
 ];
-/// The word in place of a proof for a residual threat.
+/// Word instead of a proof, for a residual threat.
 const RESIDUAL: &str = "residual";
-/// The heading of the column with proofs.
+/// Heading of the column with proofs.
 const COLUMN: &str = "proof";
 
-/// Proofs that are not tests, and threats without one.
+/// Returns proofs that are not tests, and threats without a proof.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let Some(page) = tree.file(PAGE) else {
         return Vec::new();
@@ -46,7 +46,7 @@ pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// Faults of the proofs of one row.
+/// Returns the faults of the proofs in one row.
 fn faults(tree: &Tree, cell: &str) -> impl Iterator<Item = String> {
     let proofs = proofs(cell);
     let unproved = proofs.is_empty() && !cell.contains(RESIDUAL);
@@ -61,7 +61,7 @@ fn faults(tree: &Tree, cell: &str) -> impl Iterator<Item = String> {
     unproved.into_iter().chain(missing)
 }
 
-/// Each name in backticks, with the folder of the words before it.
+/// Returns each name in backticks, with the test folder that the words before it name.
 fn proofs(cell: &str) -> Vec<(String, String)> {
     let mut folder = String::new();
     let mut proofs = Vec::new();
@@ -86,8 +86,8 @@ fn proofs(cell: &str) -> Vec<(String, String)> {
     proofs
 }
 
-/// `module::test`, a file with tests, a fuzz target, or a file of cases for a test in the same
-/// folder.
+/// Returns true for `module::test`, a file with tests, a fuzz target, or a file with cases for a
+/// test in the same folder.
 fn is_proof(tree: &Tree, folder: &str, name: &str) -> bool {
     let (module, test) = match name.rsplit_once("::") {
         Some((module, test)) => (module, Some(test)),
@@ -108,7 +108,7 @@ fn is_proof(tree: &Tree, folder: &str, name: &str) -> bool {
     has_tests || (source.is_some() && test.is_none() && is_gone_through(tree, path))
 }
 
-/// Returns true if a file in the same folder has tests and uses the module of this one.
+/// Returns true if a file in the same folder has tests, and uses the module of this file.
 fn is_gone_through(tree: &Tree, path: &str) -> bool {
     let Some((folder, module)) = path.rsplit_once('/') else {
         return false;

@@ -1,4 +1,4 @@
-//! The files that belong to the project, read once for all checks.
+//! Files of the project, read once for all checks.
 
 use super::source::Source;
 use std::fs;
@@ -6,25 +6,23 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Every file that git tracks or would track.
+/// Files that git tracks, or would track.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    /// Sorted by path.
     pub(super) files: Vec<File>,
 }
 
 #[derive(Debug)]
 pub(super) struct File {
-    /// Relative to the root, with `/`.
+    /// Path relative to the root, with `/`.
     pub(super) path: String,
-    /// Empty for a file that is not UTF-8.
+    /// Text; empty for a file that is not UTF-8.
     pub(super) text: String,
-    /// Code and comments, for Rust files.
+    /// Code and comments of a Rust file.
     pub(super) source: Option<Source>,
 }
 
 impl Tree {
-    /// Reads the project's files.
     pub(super) fn read(workspace: &Workspace) -> Result<Self, TaskError> {
         let listing = command::read(workspace.command("git").args([
             "ls-files",
@@ -39,7 +37,7 @@ impl Tree {
         let mut tree = Self::default();
         for path in paths {
             let full = workspace.root().join(path);
-            // Deleted in the work tree but not in the index.
+            // Skips a file that is deleted in the work tree but not in the index.
             if !full.is_file() {
                 continue;
             }
@@ -50,19 +48,18 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The Rust files, with their code and comments.
+    /// Returns the Rust files, with their code and comments.
     pub(super) fn rust(&self) -> impl Iterator<Item = (&File, &Source)> {
         self.files
             .iter()
             .filter_map(|file| Some((file, file.source.as_ref()?)))
     }
 
-    /// The file at this path.
     pub(super) fn file(&self, path: &str) -> Option<&File> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// A tree of these files, for tests.
+    /// Creates a tree from texts, for tests.
     #[cfg(test)]
     pub(super) fn from_files(files: &[(&str, &str)]) -> Self {
         let files = files.iter();
@@ -89,7 +86,7 @@ impl File {
         self.path.starts_with("tests/") || self.path.contains("/tests/")
     }
 
-    /// The end of the name, after the last dot.
+    /// Text after the last dot of the name.
     pub(super) fn extension(&self) -> &str {
         extension(&self.path)
     }

@@ -1,8 +1,8 @@
-//! A violation with its place.
+//! Violations found by a check.
 
 use std::fmt;
 
-/// A violation in a file, or of a crate as a whole.
+/// A violation in a line, or of a file or crate as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Violation {
     place: String,
@@ -11,7 +11,7 @@ pub(super) struct Violation {
 }
 
 impl Violation {
-    /// A violation of a file or crate as a whole.
+    /// Creates a violation of a file or crate as a whole.
     pub(super) fn whole(place: &str, what: impl Into<String>) -> Self {
         Self {
             place: place.to_owned(),
@@ -20,7 +20,7 @@ impl Violation {
         }
     }
 
-    /// A violation on one line; `index` counts from 0.
+    /// Creates a violation in one line; `index` starts at 0.
     pub(super) fn on_line(place: &str, index: usize, what: impl Into<String>) -> Self {
         Self {
             place: place.to_owned(),
@@ -39,7 +39,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The violations as text, for comparison in tests.
+/// Formats violations for comparison in tests.
 #[cfg(test)]
 pub(super) fn rendered(faults: &[Violation]) -> Vec<String> {
     faults.iter().map(ToString::to_string).collect()

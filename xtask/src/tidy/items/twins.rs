@@ -1,18 +1,19 @@
-//! No two public enums of the workspace have the same variants without fields: twins are kept in
-//! step by hand, and a variant that one lacks is found late.
+//! Check: no two public enums have the same variants. Such enums must be changed together, and a
+//! variant missing in one of them is noticed late.
 
 use crate::tidy::source::Source;
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Twins from before the check, by the places of their enums. The list only shrinks.
+/// Permitted twins, by the places of their enums. Entries are only ever removed.
 const KNOWN_TWINS: &[&[&str]] = &[
     &[
         "crates/agent-protocol/src/encoding.rs Encoding",
         "crates/proxy-model/src/agent.rs AgentEncoding",
     ],
-    // The interface of the control plane has its own words; `control-app` translates them by a match of all variants.
+    // The interface of the control plane has its own enums. `control-app` converts them with an
+    // exhaustive match.
     &[
         "crates/control-domain/src/definition/managed_certificate.rs CertificateKeyType",
         "crates/proxy-model/src/listener/acme.rs AcmeKeyType",
@@ -31,7 +32,7 @@ const KNOWN_TWINS: &[&[&str]] = &[
     ],
 ];
 
-/// Twins that are not known, and known ones that do not exist.
+/// Returns twins that are not permitted, and permitted ones that no longer exist.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     faults(&twins(tree), KNOWN_TWINS)
 }
@@ -59,7 +60,7 @@ fn faults(twins: &[Vec<String>], known: &[&[&str]]) -> Vec<Violation> {
     faults
 }
 
-/// Places and names of public enums with the same two or more variants, by these variants.
+/// Returns the places and names of public enums with the same variants, at least two.
 fn twins(tree: &Tree) -> Vec<Vec<String>> {
     let mut enums: BTreeMap<BTreeSet<String>, Vec<String>> = BTreeMap::new();
     for (file, source) in tree.rust().filter(|(file, _)| file.path.contains("/src/")) {
@@ -78,7 +79,7 @@ fn twins(tree: &Tree) -> Vec<Vec<String>> {
     twins
 }
 
-/// Names and variants of the public enums without fields; tests excluded.
+/// Returns the public enums without fields, except in tests, with their variants.
 fn public_enums(source: &Source) -> Vec<(String, BTreeSet<String>)> {
     let code = source.code.get(..source.tests_start).unwrap_or_default();
     let mut enums = Vec::new();
@@ -97,7 +98,7 @@ fn public_enums(source: &Source) -> Vec<(String, BTreeSet<String>)> {
     enums
 }
 
-/// The variants of an enum's body; `None` if one has fields.
+/// Parses the variants in an enum's body; `None` if one has fields.
 fn variants(body: &[&str]) -> Option<BTreeSet<String>> {
     let written = body
         .iter()

@@ -1,9 +1,9 @@
-//! Functions with a name that does not describe their result.
+//! Check: no function has a name that hides its result.
 
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 
-/// Functions called `of`.
+/// Returns functions with the name `of`.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let lines = tree.rust().flat_map(|(file, source)| {
         let lines = source.code.iter().enumerate();

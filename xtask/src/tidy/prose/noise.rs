@@ -1,11 +1,11 @@
-//! Banners, notes, emoji, and code that only silences a check.
+//! Check: no banners, notes, emoji, or code that only silences a check.
 
 use crate::tidy::items::has_word;
 use crate::tidy::source::Source;
 use crate::tidy::tree::{File, Tree};
 use crate::tidy::violation::Violation;
 
-/// Forbidden code, with its replacement.
+/// Forbidden code and its replacement.
 struct Rule {
     code: &'static str,
     tests_only: bool,
@@ -32,7 +32,7 @@ const COMMENT_MARKS: &[&str] = &["//!", "///", "//", "/*", "<!--", "#"];
 const BANNER: &[char] = &['=', '─', '━', '*', '-', '#', '~', '/'];
 const BANNER_LENGTH: usize = 4;
 
-/// Checked file types, with their comment marker.
+/// Extensions of checked files, with the marker of comments.
 const TEXTS: &[(&str, &str)] = &[
     ("rs", "//"),
     ("kdl", "//"),
@@ -42,11 +42,10 @@ const TEXTS: &[(&str, &str)] = &[
     ("md", "<!--"),
 ];
 
-/// All such lines.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut faults = Vec::new();
     for file in &tree.files {
-        // Fixtures contain arbitrary input.
+        // Fixtures may contain any input.
         let Some((_, mark)) = TEXTS.iter().find(|(end, _)| *end == file.extension()) else {
             continue;
         };
@@ -113,7 +112,7 @@ fn comments<'a>(path: &str, lines: impl Iterator<Item = &'a str>) -> Vec<Violati
     faults
 }
 
-/// Returns true if the comment begins or ends with a row of the same drawing character.
+/// Returns true if the comment begins or ends with a row of one drawing character.
 fn is_banner(comment: &str) -> bool {
     let slashes = comment
         .chars()
@@ -143,7 +142,7 @@ fn emoji(file: &File) -> Vec<Violation> {
         .collect()
 }
 
-/// Returns true if the line is test code without a comment, where an emoji is test data.
+/// Returns true if the line is test code without a comment, so that an emoji is test data.
 fn is_test_data(file: &File, index: usize) -> bool {
     file.source.as_ref().is_some_and(|source| {
         let in_tests = file.is_test() || index >= source.tests_start;

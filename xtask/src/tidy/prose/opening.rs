@@ -1,9 +1,9 @@
-//! Every Rust file begins with a `//!` sentence.
+//! Check: every Rust file begins with a `//!` sentence.
 
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 
-/// Files without it.
+/// Returns the files without such a sentence.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     tree.rust()
         .filter(|(file, _)| {

@@ -1,4 +1,4 @@
-//! Figures that may only fall, compared with their committed maxima.
+//! Check: figures that may only decrease stay below their committed maxima.
 
 use super::words::Words;
 use crate::tidy::tree::Tree;
@@ -6,24 +6,24 @@ use crate::tidy::violation::Violation;
 use serde::Deserialize;
 use xtask_kit::task_error::TaskError;
 
-/// The committed maxima.
+/// File with the maxima.
 const PAGE: &str = "xtask/ratchet.toml";
-/// Maximum number of places in a violation.
+/// Maximum number of places that a violation lists.
 const MAX_PLACES: usize = 10;
 
-/// The contents of the file.
+/// Contents of the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Maxima {
-    /// People words in a thousand comment lines.
+    /// People words per thousand comment lines.
     people_words_per_mille: usize,
-    /// Sentences that open with "What" in a thousand comment lines.
+    /// Sentences that begin with "What" per thousand comment lines.
     what_openings_per_mille: usize,
-    /// Constants with neither noun nor unit in their name.
+    /// Constants whose name has neither a noun nor a unit.
     bare_constants: usize,
 }
 
-/// The current figures, each with its name.
+/// Returns the current figures and their names.
 pub(in crate::tidy) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
     let words = Words::count(tree);
     vec![
@@ -39,7 +39,7 @@ pub(in crate::tidy) fn figures(tree: &Tree) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Figures above their maximum.
+/// Returns the figures above their maximum.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Result<Vec<Violation>, TaskError> {
     let text = tree.file(PAGE).map_or("", |file| &file.text);
     let maxima: Maxima =

@@ -1,9 +1,9 @@
-//! Words that hide the meaning: people words for machines and sentences that open with "What" in
+//! Counts words that hide the meaning: people words, and sentences beginning with "What", in
 //! comments, and constants without a noun.
 
 use crate::tidy::tree::Tree;
 
-/// Words for people. A machine, a task or a peer is named by its noun.
+/// Words for people. A machine, a task or a peer has a noun of its own.
 const PEOPLE_WORDS: &[&str] = &[
     "who",
     "whom",
@@ -19,9 +19,9 @@ const PEOPLE_WORDS: &[&str] = &[
     "anyone",
     "others",
 ];
-/// Openings of sentences with a clause in place of a noun.
+/// Beginnings of sentences with a clause instead of a noun.
 const CLAUSES: &[&str] = &["What ", "Whatever "];
-/// Words that by themselves name neither a quantity nor a unit.
+/// Words that name neither a quantity nor a unit.
 const BARE_NAMES: &[&str] = &[
     "ALWAYS", "BIG", "BRIEF", "ENOUGH", "EVERY", "FEW", "FEWEST", "GREAT", "GREATEST", "HARDLY",
     "LARGE", "LARGEST", "LEAST", "LESS", "LITTLE", "LONG", "LONGEST", "LOOK", "MANY", "MORE",
@@ -29,20 +29,20 @@ const BARE_NAMES: &[&str] = &[
     "SMALLEST", "SOME", "SOON", "WHILE",
 ];
 
-/// Occurrences of such words in the project.
+/// Occurrences of such words in all Rust files.
 #[derive(Debug, Default)]
 pub(in crate::tidy) struct Words {
     comment_lines: usize,
-    /// Places of people words: file and line, from 1.
+    /// File and line of people words, from 1.
     people: Vec<String>,
-    /// Places of sentences that open with a clause: file and line, from 1.
+    /// File and line of such sentences, from 1.
     clauses: Vec<String>,
-    /// Places of bare constants: file, line and name.
+    /// File, line and name of constants.
     constants: Vec<String>,
 }
 
 impl Words {
-    /// The words of all Rust files.
+    /// Counts the words in all Rust files.
     pub(in crate::tidy) fn count(tree: &Tree) -> Self {
         let mut words = Self::default();
         for (file, source) in tree.rust() {
@@ -68,27 +68,23 @@ impl Words {
         (self.people.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
 
-    /// Sentences that open with a clause, per thousand comment lines.
+    /// Sentences that begin with a clause, per thousand comment lines.
     pub(in crate::tidy) fn clauses_per_mille(&self) -> usize {
         (self.clauses.len() * 1_000).div_ceil(self.comment_lines.max(1))
     }
 
-    /// Constants with neither noun nor unit in their name.
     pub(in crate::tidy) fn bare_constants(&self) -> usize {
         self.constants.len()
     }
 
-    /// Places of the people words.
     pub(in crate::tidy) fn people(&self) -> &[String] {
         &self.people
     }
 
-    /// Places of the sentences that open with a clause.
     pub(in crate::tidy) fn clauses(&self) -> &[String] {
         &self.clauses
     }
 
-    /// Places of the bare constants.
     pub(in crate::tidy) fn constants(&self) -> &[String] {
         &self.constants
     }
@@ -100,7 +96,7 @@ fn people(comment: &str) -> impl Iterator<Item = String> {
     words.filter(|word| PEOPLE_WORDS.contains(&word.as_str()))
 }
 
-/// Number of sentences in a comment's line that open with a clause.
+/// Counts sentences in a comment line that begin with a clause.
 fn clauses(comment: &str) -> usize {
     let text = comment.trim_start_matches(['/', '!', ' ']);
     let sentences = std::iter::once(text).chain(text.split(". ").skip(1));
@@ -108,7 +104,7 @@ fn clauses(comment: &str) -> usize {
     sentences.filter(opens).count()
 }
 
-/// The name of a constant or static that the line declares.
+/// Returns the name of the constant or static that a line declares.
 fn constant(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let line = line.split_once("pub ").map_or(line, |(_, rest)| rest);
@@ -122,7 +118,7 @@ fn constant(line: &str) -> Option<&str> {
     Some(rest.split_once(':')?.0.trim())
 }
 
-/// Returns true if all parts of a name are such words.
+/// Returns true if all parts of a name are bare words.
 fn is_bare(name: &str) -> bool {
     name.split('_').all(|word| BARE_NAMES.contains(&word))
 }

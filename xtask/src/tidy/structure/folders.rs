@@ -1,14 +1,14 @@
-//! Limits on the number of entries of a folder of sources.
+//! Check: the number of entries in source folders is limited.
 
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of entries of a folder. A module and the folder of its children are one entry.
+/// Maximum number of entries. A module and the folder of its children are one entry.
 const MAX_ENTRIES: usize = 16;
 
-/// Folders above the limit from before the check, with their maximum. The list only shrinks: a
-/// change that removes entries from a folder lowers its number, or removes it.
+/// Permitted folders above the limit, with their own maximum, which may only decrease. A change
+/// that removes entries from a folder must lower its number.
 const KNOWN_FOLDERS: &[(&str, usize)] = &[
     ("crates/proxy-config/src/decode", 31),
     ("crates/proxy-model/src", 25),
@@ -16,7 +16,7 @@ const KNOWN_FOLDERS: &[(&str, usize)] = &[
     ("crates/proxy-plan/src", 22),
 ];
 
-/// Folders above their limit, and listed folders that are within it.
+/// Returns folders above their limit, and listed folders that no longer exceed the general one.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     excesses(&entries(tree), KNOWN_FOLDERS)
 }
@@ -38,7 +38,7 @@ fn excesses(entries: &BTreeMap<&str, BTreeSet<&str>>, known: &[(&str, usize)]) -
     violations
 }
 
-/// The entries of every folder of sources: names of files without their extension, and of folders.
+/// Returns the entries of each source folder: names of folders, and of files without extension.
 fn entries(tree: &Tree) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut folders: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (file, _) in tree.rust() {
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::tidy::violation::rendered;
 
-    /// The violations of a crate with this many modules, one of which has a child.
+    /// Returns the violations of a crate with this number of modules, one of which has a child.
     fn found(modules: usize, known: &[(&str, usize)]) -> Vec<String> {
         let mut paths: Vec<String> = (0..modules)
             .map(|number| format!("crates/a/src/m{number}.rs"))

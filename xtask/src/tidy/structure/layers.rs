@@ -1,17 +1,17 @@
-//! The layers of crates, and the check of their imports.
+//! Check: crates import and link only what their layer permits.
 
 use crate::tidy::graph::{Graph, Package};
 use crate::tidy::violation::Violation;
 
 /// A row of the layer diagram in `docs/architecture.md`.
 struct Row {
-    /// The value of `package.metadata.architecture.layer`.
+    /// Value of `package.metadata.architecture.layer`.
     layer: &'static str,
-    /// A crate may import those after it in the same chain.
+    /// Lists of crates in one row. A crate may import those after it in the same list.
     chains: &'static [&'static [&'static str]],
 }
 
-/// Highest row first. A crate imports crates of lower rows, or after it in its own chain.
+/// Rows from top to bottom. A crate may import crates of lower rows, or after it in its own chain.
 const ROWS: &[Row] = &[
     Row {
         layer: "bin",
@@ -78,7 +78,7 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// Developer tools may import any crate, and no released crate imports them.
+/// Layer of developer tools, which may import any crate. No released crate may import them.
 const TOOL_LAYER: &str = "tool";
 const TOOLS: &[&str] = &[
     "bench",
@@ -96,7 +96,7 @@ const TOOLS: &[&str] = &[
     "readmes",
 ];
 
-/// Packages that a layer must not link, directly or indirectly.
+/// Packages that a layer must not link, even indirectly.
 const OUT_OF_REACH: &[(&str, &[&str])] = &[
     (
         "core",
@@ -105,7 +105,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("model", &["tokio", "hyper"]),
 ];
 
-/// Crates in the wrong layer, forbidden imports, and forbidden links.
+/// Returns crates in a wrong layer, forbidden imports, and forbidden links.
 pub(in crate::tidy) fn violations(graph: &Graph) -> Vec<Violation> {
     let mut faults = Vec::new();
     for package in graph.members() {
@@ -177,7 +177,8 @@ fn is_behind(row: usize, own: &str, other: &str) -> bool {
     })
 }
 
-/// Imports between data plane and control plane: see `docs/architecture.md`.
+/// Returns true if an import between data plane and control plane is permitted; see
+/// `docs/architecture.md`.
 fn crosses_planes_rightly(own: &str, other: &str) -> bool {
     let control = |name: &str| name.starts_with("control");
     match (control(own), control(other)) {

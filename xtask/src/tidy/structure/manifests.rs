@@ -1,16 +1,16 @@
-//! Every crate has the workspace's lints, the licence and a README with examples that are tests; the root has the licence
-//! texts.
+//! Check: crates have the workspace's lints, a licence, and a README whose examples are tests. The
+//! root has the licence texts.
 
 use crate::tidy::graph::Graph;
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 
 const LICENSE: &str = "MIT OR Apache-2.0";
-/// The library with the examples of the crates' READMEs as doctests.
+/// Library that includes the READMEs as doctests.
 const README_TESTS: &str = "readmes/src/lib.rs";
 const LICENSE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Crates that lack one of them.
+/// Returns crates that lack one of these.
 pub(in crate::tidy) fn violations(tree: &Tree, graph: &Graph) -> Vec<Violation> {
     let mut faults: Vec<Violation> = LICENSE_FILES
         .iter()

@@ -1,27 +1,27 @@
-//! The modules of each crate form no circle: a module never uses, directly or indirectly, a module
-//! that uses it. The same applies to its rooms, the modules of its root with all their contents.
-//! The uses are the paths in their code, tests excluded.
+//! Check: modules of a crate do not depend on each other in a circle, directly or indirectly. The
+//! same applies to its rooms: the modules of its root with all their contents. Dependencies are the
+//! paths in the code, except in tests.
 
 use crate::tidy::source::Source;
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A module: its names from the crate's root, which has none.
+/// Names of a module from the crate's root; empty for the root.
 type Module = Vec<String>;
 
-/// The uses of modules by a module, each with a path that it is written by.
+/// Modules that a module uses, each with one path as an example.
 type Uses = BTreeMap<Module, String>;
 
-/// Circles of rooms from before the check, by the crate's folder. The list only shrinks.
+/// Permitted circles of rooms, by the crate's folder. Entries are only ever removed.
 const KNOWN_CIRCLES: &[(&str, &[&str])] = &[];
 
-/// A violation for each circle, with the uses that make it.
+/// Returns a violation for each circle, with the paths that form it.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     for (folder, uses) in crates(tree) {
         let modules = in_circles(folder, "modules", &uses, &[]);
-        // A circle of modules is also one of their rooms.
+        // Rooms are not checked then, because a circle of modules is also one of rooms.
         if !modules.is_empty() {
             violations.extend(modules);
             continue;
@@ -33,7 +33,8 @@ pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     violations
 }
 
-/// A violation for each circle that is not known, and for each known one that does not exist.
+/// Returns a violation for each circle that is not permitted, and for each permitted one that no
+/// longer exists.
 fn in_circles(
     folder: &str,
     kind: &str,
@@ -62,7 +63,7 @@ fn in_circles(
     violations
 }
 
-/// The uses of the root's modules, each with all modules below it. The root itself is no room.
+/// Returns the uses between rooms. The root itself is not a room.
 fn rooms(uses: &BTreeMap<Module, Uses>) -> BTreeMap<Module, Uses> {
     let mut rooms: BTreeMap<Module, Uses> = BTreeMap::new();
     for (module, uses) in uses {
@@ -83,7 +84,7 @@ fn rooms(uses: &BTreeMap<Module, Uses>) -> BTreeMap<Module, Uses> {
     rooms
 }
 
-/// The uses of every module, by the crate's folder.
+/// Returns the uses of each module, by the crate's folder.
 fn crates(tree: &Tree) -> BTreeMap<&str, BTreeMap<Module, Uses>> {
     let mut sources: BTreeMap<&str, BTreeMap<Module, &Source>> = BTreeMap::new();
     for (file, source) in tree.rust() {
@@ -95,7 +96,7 @@ fn crates(tree: &Tree) -> BTreeMap<&str, BTreeMap<Module, Uses>> {
     crates.map(|(folder, of)| (*folder, uses(of))).collect()
 }
 
-/// The uses within a circle, in the order of its modules.
+/// Lists the uses that form a circle, in the order of its modules.
 fn listed(circle: &[&Module], uses: &BTreeMap<Module, Uses>) -> String {
     let mut shown = Vec::new();
     for module in circle {
@@ -108,7 +109,7 @@ fn listed(circle: &[&Module], uses: &BTreeMap<Module, Uses>) -> String {
     shown.join(", ")
 }
 
-/// The crate's folder and the module of a file, if it belongs to a crate.
+/// Returns the crate's folder and the module of a file; `None` outside of crates.
 fn place(path: &str) -> Option<(&str, Module)> {
     let (folder, inside) = path.split_once("/src/")?;
     let mut names: Module = inside
@@ -147,7 +148,7 @@ fn uses(modules: &BTreeMap<Module, &Source>) -> BTreeMap<Module, Uses> {
     all
 }
 
-/// The module of the same crate that a path is in, if any.
+/// Returns the module of the same crate that a path refers to.
 fn target(modules: &BTreeMap<Module, &Source>, from: &Module, path: &[String]) -> Option<Module> {
     let (first, mut rest) = path.split_first()?;
     let mut at = match first.as_str() {
@@ -182,7 +183,7 @@ fn parent(module: &Module) -> Module {
     parent
 }
 
-/// All paths with `::`; a path with a group in braces counts once per member.
+/// Returns all paths with `::`. A group in braces is one path per member.
 fn paths(code: &str) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     let mut rest = code;
@@ -208,7 +209,7 @@ fn paths(code: &str) -> Vec<Vec<String>> {
     paths
 }
 
-/// Parses one path or `use` tree, adds its paths to `found`, and returns the rest.
+/// Parses a path or `use` tree, adds its paths to `found`, and returns the rest.
 fn tree<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> &'a str {
     let mut path = prefix.to_vec();
     let mut rest = text;
@@ -246,17 +247,17 @@ fn group<'a>(text: &'a str, prefix: &[String], found: &mut Vec<Vec<String>>) -> 
         }
         if first.is_alphabetic() || first == '_' {
             rest = tree(rest, prefix, found);
-            // `as Name` renames it in this file.
+            // Skips the new name in `as Name`.
             let end = rest.find([',', '}']).unwrap_or(rest.len());
             rest = rest.get(end..).unwrap_or_default();
         } else {
-            // Not a group of paths: a block after a path that ends in `::`, which is invalid.
+            // A block after a path that ends in `::`, which is invalid code.
             return rest;
         }
     }
 }
 
-/// The strongly connected components with more than one module, sorted by name.
+/// Returns the strongly connected components with more than one module, sorted by name.
 fn circles(uses: &BTreeMap<Module, Uses>) -> Vec<Vec<&Module>> {
     let reached: BTreeMap<&Module, BTreeSet<&Module>> = uses
         .keys()
@@ -316,7 +317,7 @@ mod tests {
         rendered(&violations(&Tree::from_files(&files)))
     }
 
-    /// The violation of a circle of these uses.
+    /// Formats the violation of a circle.
     fn circle(uses: &str) -> [String; 1] {
         [format!(
             "crates/a: modules use each other in a circle: {uses}"

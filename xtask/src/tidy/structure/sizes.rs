@@ -1,14 +1,14 @@
-//! Limits on the length of files.
+//! Check: the length of files is limited.
 
 use crate::tidy::tree::Tree;
 use crate::tidy::violation::Violation;
 
-/// Maximum number of lines of a file without its tests.
+/// Maximum number of lines of a file, without its tests.
 const MAX_LINES: usize = 600;
-/// Maximum median of the files' lines.
+/// Maximum of the median number of lines.
 const MAX_MEDIAN_LINES: usize = 150;
 
-/// Files above the limit, and a median above it.
+/// Returns files above the limit, and a median above its maximum.
 pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     let sizes = sizes(tree);
     let mut faults: Vec<Violation> = sizes
@@ -27,7 +27,7 @@ pub(in crate::tidy) fn violations(tree: &Tree) -> Vec<Violation> {
     faults
 }
 
-/// Lines without tests of every file that is not a test, longest first.
+/// Returns the number of lines without tests of each source file, longest first.
 pub(in crate::tidy) fn sizes(tree: &Tree) -> Vec<(usize, &str)> {
     let mut sizes: Vec<(usize, &str)> = tree
         .rust()
