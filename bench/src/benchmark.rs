@@ -1,4 +1,4 @@
-//! A benchmark: the cases through proxyd and its peers, printed, stored and judged.
+//! Runs the cases on `proxyd` and its peers: measures, prints, stores and judges the results.
 
 use crate::cases::{Case, Plan};
 use crate::machine::Machine;
@@ -18,7 +18,7 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::{print_error, say};
 use xtask_kit::workspace::Workspace;
 
-/// Measures, prints and stores the results; `--gate` also judges them.
+/// Measures the cases, and prints and stores the results. Judges them if `--gate` is given.
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskError> {
     let cases = options.cases()?;
     let targets = Targets::load(&workspace.root().join(targets::PATH))?;
@@ -77,8 +77,8 @@ fn measure(
     Ok(report)
 }
 
-/// Repeats the rounds of close results, above and below the gate, to avoid bias, and of cases
-/// without a result.
+/// Repeats cases with a result close to the gate, on either side to avoid bias, and cases without a
+/// result.
 fn decide(
     comparison: &mut Comparison<'_>,
     cases: &[Case],

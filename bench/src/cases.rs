@@ -1,4 +1,4 @@
-//! The cases, in the order of measuring.
+//! Benchmark cases, in the order in which they are measured.
 
 use crate::figure::Figure;
 use crate::servers::server::{RouteKind, Setup};
@@ -6,47 +6,45 @@ use proxy_load::command::{Pacing, Protocol, ResponseSize};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Case {
-    /// Its name in targets and on the command line.
+    /// Name in targets and on the command line.
     pub(crate) name: &'static str,
-    /// Its description.
     pub(crate) title: &'static str,
-    /// The servers to measure.
+    /// Servers to measure.
     pub(crate) field: Field,
-    /// The load.
     pub(crate) plan: Plan,
-    /// The reported figures.
+    /// Figures to report.
     pub(crate) figures: &'static [Figure],
-    /// A quick run omits it.
+    /// Whether `--quick` omits the case.
     pub(crate) thorough: bool,
 }
 
-/// The servers of a case.
+/// Servers of a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Field {
-    /// proxyd and its peers, with equivalent set-ups.
+    /// `proxyd` and its peers, with equivalent set-ups.
     Peers(Setup),
-    /// proxyd alone, in several named set-ups; the first is the reference.
+    /// `proxyd` alone, in several named set-ups. The first one is the reference.
     Ours(&'static [(&'static str, Setup)]),
 }
 
-/// The load of a case.
+/// Load of a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Plan {
-    /// Requests to running proxies, in turns.
+    /// Requests to running servers, in turns.
     Load(Load),
-    /// The same, in many more and shorter rounds, for differences of hundredths.
+    /// Like [`Plan::Load`], in many more and shorter rounds, to measure differences of one percent.
     Fine(Load),
-    /// This many connections, each with one request to a fresh process, then idle.
+    /// Number of connections to a fresh process, which are idle after one request each.
     Idle(u32),
-    /// A fresh process without requests.
+    /// Fresh process without requests.
     Start,
-    /// Repeated reloads under requests at a fixed rate.
+    /// Repeated reloads during requests at a fixed rate.
     Reload(Load),
     /// Instructions and system calls of a fresh process.
     Count,
 }
 
-/// Requests with their protocol and pacing.
+/// Kind and pacing of requests.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
     pub(crate) protocol: Protocol,
@@ -58,7 +56,7 @@ pub(crate) struct Load {
     pub(crate) pacing: Pacing,
 }
 
-/// A small GET on 64 connections, each request right after a response.
+/// Small GETs on 64 connections, each sent right after the previous response.
 pub(crate) const GET: Load = Load {
     protocol: Protocol::Plain,
     answer: ResponseSize::Small,
@@ -77,7 +75,7 @@ const TLS: Setup = Setup {
 const CPU: &[Figure] = &[Figure::CpuMicros];
 const LATENCY: &[Figure] = &[Figure::P50Micros, Figure::P99Micros, Figure::P999Micros];
 
-/// All cases. Cases with the same set-up are adjacent and use the same processes.
+/// All cases. Those with the same set-up are adjacent, so that they use the same processes.
 pub(crate) const CASES: &[Case] = &[
     peers("get-64", "GET 100 B, 64 connections", GET, CPU),
     peers(
@@ -425,8 +423,8 @@ const fn ours(
 }
 
 impl Load {
-    /// Returns true if it keeps a proxy busy without a pause, so that the proxy and not the load
-    /// limits the rate.
+    /// Returns true if requests are sent without a pause, so that the proxy limits the rate, not
+    /// the load.
     pub(crate) fn is_saturating(&self) -> bool {
         let at_once = self.connections.saturating_mul(self.streams);
         matches!(self.pacing, Pacing::Closed | Pacing::Fresh) && at_once >= 64

@@ -1,15 +1,15 @@
-//! The processor cores and their assignment to processes.
+//! Processor cores, and their assignment to processes.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use std::io;
 use xtask_kit::task_error::TaskError;
 
-/// The cores available to this process.
+/// Cores on which this process may run; at least two.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cores(Vec<usize>);
 
 impl Cores {
-    /// From the operating system.
+    /// Reads the cores from the operating system.
     pub(crate) fn for_this_process() -> Result<Self, TaskError> {
         let allowed = sched_getaffinity(None).map_err(|errno| TaskError::System {
             action: "ask which cores there are",
@@ -28,33 +28,32 @@ impl Cores {
         Ok(cores)
     }
 
-    /// Number of cores.
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The core of a proxy with one worker.
+    /// Core of a proxy with one worker.
     pub(crate) fn first(&self) -> usize {
         self.0.first().copied().unwrap_or_default()
     }
 
-    /// The core of the load.
+    /// Core of the load.
     pub(crate) fn last(&self) -> usize {
         self.0.last().copied().unwrap_or_default()
     }
 
-    /// Returns true if this many cores for a proxy leave one to the load.
+    /// Returns true if a proxy on this number of cores leaves one to the load.
     pub(crate) fn spare_one_beside(&self, cores: usize) -> bool {
         cores < self.0.len()
     }
 
-    /// Runs `work` on the first `count` cores; processes started meanwhile stay there.
+    /// Runs `work` on the first `count` cores. Processes that it starts stay there.
     pub(crate) fn on_first<T>(&self, count: usize, work: impl FnOnce() -> T) -> io::Result<T> {
         let first: Vec<usize> = self.0.iter().copied().take(count).collect();
         self.on(&first, work)
     }
 
-    /// The same on the core of the load.
+    /// Runs `work` on the core of the load. Processes that it starts stay there.
     pub(crate) fn on_last<T>(&self, work: impl FnOnce() -> T) -> io::Result<T> {
         self.on(&[self.last()], work)
     }

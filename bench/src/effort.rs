@@ -1,38 +1,38 @@
-//! Number and length of the samples.
+//! Number and duration of samples.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Rounds and times of a run.
+/// Rounds and durations of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Effort {
-    /// For differences of tenths.
+    /// Sampling for differences of ten percent.
     pub(crate) usual: Sampling,
-    /// For differences of hundredths.
+    /// Sampling for differences of one percent.
     pub(crate) fine: Sampling,
-    /// Number of repetitions of a void sample.
+    /// Maximum number of repetitions of an invalid sample.
     pub(crate) repeats: u32,
-    /// Time that idle connections rest before memory is measured. proxyd frees their buffers after
-    /// two seconds, its peers at once.
+    /// Idle time of connections before memory is measured. `proxyd` frees their buffers after two
+    /// seconds, its peers at once.
     pub(crate) settle: Duration,
-    /// Rounds of cases with a fresh process for each sample.
+    /// Number of rounds of cases that start a process for each sample.
     pub(crate) fresh_rounds: u32,
 }
 
-/// Samples of all servers, in turns.
+/// Sampling of a case. All servers are measured in each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sampling {
-    /// Samples of each server in each case.
+    /// Number of samples per server.
     pub(crate) rounds: u32,
-    /// Time of load before the measurement.
+    /// Time of load before a measurement.
     pub(crate) warm: Duration,
-    /// Time of the measurement.
+    /// Duration of a measurement.
     pub(crate) span: Duration,
 }
 
 impl Effort {
-    /// For figures to be published. Many short rounds instead of few long ones, because
-    /// disturbances last for seconds and so affect all samples of a round equally.
+    /// Effort for published figures. Many short rounds are better than few long ones: disturbances
+    /// last for seconds, so they affect all samples of a round equally.
     pub(crate) const FULL: Self = Self {
         usual: Sampling {
             rounds: 15,
@@ -48,7 +48,7 @@ impl Effort {
         settle: Duration::from_secs(5),
         fresh_rounds: 3,
     };
-    /// For detecting large regressions.
+    /// Effort that detects only large regressions.
     pub(crate) const QUICK: Self = Self {
         usual: Sampling {
             rounds: 1,

@@ -1,18 +1,18 @@
-//! The measured figures and their format.
+//! Measured figures, their units and format.
 
 use serde::{Deserialize, Serialize};
 
-/// A figure. Less is better, except for requests per second.
+/// A measured figure. Lower is better, except for requests per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Figure {
     /// CPU time of the proxy's threads per request, in microseconds.
     CpuMicros,
-    /// Share of its cores that the proxy used.
+    /// Used share of the proxy's cores.
     Share,
-    /// Share of the time in which the load was busy.
+    /// Share of the time in which the load generator was busy.
     LoadShare,
-    /// Requests answered per second.
+    /// Responses per second.
     PerSecond,
     /// Median response time, in microseconds.
     P50Micros,
@@ -26,18 +26,18 @@ pub(crate) enum Figure {
     ConnectionBytes,
     /// Resident memory that a route adds, in bytes.
     RouteBytes,
-    /// From the signal until the new configuration is active, in milliseconds.
+    /// Time from the signal until the new configuration is active, in milliseconds.
     ReloadMillis,
     /// Instructions in user mode per request.
     Instructions,
     /// System calls per request.
     SystemCalls,
-    /// Readings of a clock per request, which need no system call.
+    /// Reads of a clock per request, which need no system call.
     ClockReads,
 }
 
 impl Figure {
-    /// The title in tables.
+    /// Heading in tables.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Self::CpuMicros => "CPU per request",
@@ -57,7 +57,7 @@ impl Figure {
         }
     }
 
-    /// A value with its unit.
+    /// Formats a value with its unit.
     pub(crate) fn written(self, value: f64) -> String {
         const MEBI: f64 = 1_048_576.0;
         match self {
@@ -79,7 +79,7 @@ impl Figure {
     }
 }
 
-/// A whole number with separated thousands.
+/// Formats a whole number, with groups of three digits.
 fn grouped(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();
@@ -93,7 +93,7 @@ fn grouped(value: f64) -> String {
     grouped
 }
 
-/// A count as a figure.
+/// Converts a count to a figure.
 #[expect(
     clippy::cast_precision_loss,
     reason = "counts and bytes stay far below 2^53"

@@ -1,6 +1,6 @@
 //! Text tables, for the terminal and for Markdown.
 
-/// Rows under a heading, all of the same length.
+/// Table with a heading; all rows have the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grid {
     heading: Vec<String>,
@@ -8,7 +8,6 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// No rows yet.
     pub(crate) fn new(heading: Vec<String>) -> Self {
         Self {
             heading,
@@ -16,17 +15,15 @@ impl Grid {
         }
     }
 
-    /// Adds a row.
     pub(crate) fn push(&mut self, row: Vec<String>) {
         self.rows.push(row);
     }
 
-    /// Returns true if there is no row.
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// With aligned columns.
+    /// Formats the table as text with aligned columns.
     pub(crate) fn plain(&self) -> String {
         let widths = self.widths();
         let line = |row: &Vec<String>| {
@@ -38,7 +35,7 @@ impl Grid {
         self.lines().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// Formats it as a Markdown table.
+    /// Formats the table as Markdown.
     pub(crate) fn markdown(&self) -> String {
         let line = |row: &Vec<String>| format!("| {} |\n", row.join(" | "));
         let mut lines = self.lines().map(line);

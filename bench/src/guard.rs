@@ -1,4 +1,4 @@
-//! The guard of `test-all`: the counted costs of common requests must not change.
+//! Check in `test-all`: the counted costs of common requests do not change.
 
 use crate::measure::count::{self, PerRequest};
 use crate::report::targets::{self, Guard, GuardedRequest, Targets};
@@ -11,14 +11,14 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// Length of the body of a POST, in bytes.
+/// Size of a POST's body.
 const POST_BYTES: usize = 10 * 1024;
 
-/// Further counts of two requests whose ratio is too high: on a busy machine a request waits, and so costs, more often,
-/// never less.
+/// Number of repetitions if the ratio of two requests is too high. On a busy machine, requests wait
+/// more often, so counts may be too high, but never too low.
 const RECOUNTS: usize = 2;
 
-/// Counts the cost of each guarded request and compares it with the committed one.
+/// Counts the cost of each guarded request, and compares it with the committed cost.
 pub(crate) fn compare(workspace: &Workspace) -> Result<(), TaskError> {
     let targets = Targets::load(&workspace.root().join(targets::PATH))?;
     let proxyd = ship::build_guarded(workspace)?;
@@ -98,8 +98,8 @@ impl GuardedRequest {
     }
 }
 
-/// Counts that differ by too much, in either direction: improvements are committed too, so that
-/// they are kept.
+/// Returns the counts that differ too much. Improvements are reported too: they must be committed,
+/// so that later changes cannot undo them.
 fn faults(guard: &Guard, found: &PerRequest) -> Vec<String> {
     let Guard {
         request,
@@ -122,7 +122,8 @@ fn faults(guard: &Guard, found: &PerRequest) -> Vec<String> {
         .collect()
 }
 
-/// The fault of a recording that takes more than `bound` times the instructions of a GET without one.
+/// Returns the fault of a recording whose ratio of instructions, compared with a GET without
+/// recording, exceeds `bound`.
 fn recording_fault(bound: f64, ratio: f64) -> Option<String> {
     (bound < ratio).then(|| {
         format!("a recording costs {ratio:.3} times the instructions, not at most {bound:.3}")

@@ -1,4 +1,4 @@
-//! The machine of a run.
+//! Description of the machine, for the results.
 
 use crate::cores::Cores;
 use serde::{Deserialize, Serialize};
@@ -7,21 +7,21 @@ use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// The machine, and the commit of the project.
+/// Machine and commit of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) processor: String,
     pub(crate) cores: usize,
     pub(crate) kernel: String,
     pub(crate) rustc: String,
-    /// The commit, with a `+` if files differ from it.
+    /// Commit hash, with a `+` if files differ from it.
     pub(crate) commit: String,
-    /// The day, in UTC.
+    /// Date in UTC.
     pub(crate) day: String,
 }
 
 impl Machine {
-    /// From the operating system.
+    /// Reads the description from the operating system and git.
     pub(crate) fn describe(workspace: &Workspace, cores: &Cores) -> Result<Self, TaskError> {
         let run = |program: &str, arguments: &[&str]| {
             let text = command::read(workspace.command(program).args(arguments))?;

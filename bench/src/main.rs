@@ -1,5 +1,5 @@
-//! `cargo xtask bench` and `cargo xtask ship`: compares proxyd with Debian's nginx and `HAProxy`, one
-//! core each, in one run, and builds the programs as they ship.
+//! `cargo xtask bench` and `cargo xtask ship`: compares `proxyd` with Debian's nginx and `HAProxy`
+//! on one core each, and builds the programs for release.
 
 mod benchmark;
 mod cases;

@@ -1,4 +1,4 @@
-//! Measurements of each kind of case.
+//! Measurements by kind of case.
 
 pub(crate) mod capacity;
 pub(crate) mod case_runner;

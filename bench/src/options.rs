@@ -1,4 +1,4 @@
-//! Options of `cargo xtask bench`.
+//! Command-line options of `cargo xtask bench`.
 
 use crate::cases::{CASES, Case, Plan};
 use crate::effort::Effort;
@@ -35,7 +35,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Number and length of the samples.
+    /// Returns the number and duration of samples.
     pub(crate) fn effort(&self) -> Effort {
         if self.quick {
             Effort::QUICK
@@ -44,7 +44,7 @@ impl Options {
         }
     }
 
-    /// The selected cases.
+    /// Returns the selected cases.
     pub(crate) fn cases(&self) -> Result<Vec<Case>, TaskError> {
         let unknown = self.only.iter().find(|name| !is_case(name));
         if let Some(unknown) = unknown {

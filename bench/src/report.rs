@@ -1,4 +1,4 @@
-//! All samples of a run, in JSON.
+//! All samples of a run, as JSON.
 
 pub(crate) mod chart;
 pub(crate) mod page;
@@ -16,37 +16,37 @@ use crate::statistics::{self, Spread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A whole run.
+/// Report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Report {
     pub(crate) machine: Machine,
     pub(crate) effort: Effort,
-    /// The version of each program.
+    /// Version of each program.
     pub(crate) versions: BTreeMap<String, String>,
     /// Requests per second of the load generator alone.
     pub(crate) capacity_per_second: f64,
     pub(crate) cases: Vec<CaseReport>,
 }
 
-/// One case of a run.
+/// Report of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CaseReport {
-    /// Its name in targets and on the command line.
+    /// Name in targets and on the command line.
     pub(crate) name: String,
-    /// Its description.
     pub(crate) title: String,
-    /// proxyd is compared with its peers; otherwise several set-ups are compared with the first.
+    /// Whether `proxyd` is compared with its peers. Otherwise its set-ups are compared with the
+    /// first one.
     pub(crate) with_peers: bool,
-    /// The reported figures; rounds contain further ones.
+    /// Figures to show; rounds contain further ones.
     pub(crate) figures: Vec<Figure>,
     pub(crate) entries: Vec<Entry>,
 }
 
-/// One server in one case.
+/// Samples of one server in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// The reason why it could not be measured.
+    /// Reason why the server could not be measured.
     pub(crate) unsupported: Option<String>,
     pub(crate) rounds: Vec<Round>,
 }
@@ -55,14 +55,13 @@ pub(crate) struct Entry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Round {
     pub(crate) figures: BTreeMap<Figure, f64>,
-    /// The reason why it is invalid, although it was repeated.
+    /// Reason why the sample is invalid, after all repetitions.
     pub(crate) void: Option<String>,
-    /// Number of repetitions.
     pub(crate) repeated: u32,
 }
 
 impl CaseReport {
-    /// Adds the repeated rounds of the same case.
+    /// Appends the rounds of a repeated case.
     pub(crate) fn extend(&mut self, again: Self) {
         for entry in again.entries {
             let first = self.entries.iter_mut().find(|one| one.name == entry.name);
@@ -74,7 +73,7 @@ impl CaseReport {
 }
 
 impl Entry {
-    /// An entry that could not be measured.
+    /// Creates an entry of a server that could not be measured.
     pub(crate) fn unsupported(name: &str, why: String) -> Self {
         Self {
             name: name.to_owned(),
@@ -83,7 +82,7 @@ impl Entry {
         }
     }
 
-    /// An entry to be measured.
+    /// Creates an entry without samples.
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -92,12 +91,12 @@ impl Entry {
         }
     }
 
-    /// Returns true if rounds were measured and none is valid.
+    /// Returns true if there are samples, but no valid ones.
     pub(crate) fn is_doubtful(&self) -> bool {
         !self.rounds.is_empty() && self.rounds.iter().all(|round| round.void.is_some())
     }
 
-    /// The figure's median and range over valid rounds, or over all if none is valid.
+    /// Returns median and range of a figure: of valid rounds, or of all if none is valid.
     pub(crate) fn spread(&self, figure: Figure) -> Option<Spread> {
         let doubtful = self.is_doubtful();
         let rounds = self.rounds.iter();
@@ -105,7 +104,8 @@ impl Entry {
         statistics::spread(counting.filter_map(|round| round.figures.get(&figure).copied()))
     }
 
-    /// The ratio of this entry's figure to another's, over rounds valid for both.
+    /// Returns median and range of the ratio to another server's figure, in rounds that are valid
+    /// for both.
     pub(crate) fn ratio(&self, to: &Self, figure: Figure) -> Option<Spread> {
         let rounds = self.rounds.iter().zip(&to.rounds);
         let both = rounds.filter(|(ours, theirs)| ours.void.is_none() && theirs.void.is_none());
@@ -120,7 +120,7 @@ impl Entry {
 pub(crate) mod tests {
     use super::*;
 
-    /// An entry with rounds that hold these values of one figure; none is a void round with 99.
+    /// Creates an entry with these values of one figure; `None` is a void round with the value 99.
     pub(crate) fn entry(name: &str, figure: Figure, values: &[Option<f64>]) -> Entry {
         let rounds = values.iter().map(|value| Round {
             figures: BTreeMap::from([(figure, value.unwrap_or(99.0))]),

@@ -1,4 +1,4 @@
-//! The measured programs, their configurations, and their processes.
+//! Measured programs, their configurations and processes.
 
 pub(crate) mod bench_agent;
 pub(crate) mod certificate;

@@ -1,9 +1,9 @@
-//! `cargo xtask ship`: builds proxyd with profile-guided optimization.
+//! `cargo xtask ship`: builds `proxyd` with profile-guided optimization.
 //!
-//! The compiler lays out and inlines code by the frequencies in a profile. The profile is made on
-//! the spot: an instrumented build runs every case of the benchmarks briefly, without peers. If that
-//! fails, the build is a plain release build. `controld` is built with it, without a profile.
-//! Decision 0018.
+//! The compiler arranges and inlines code by the frequencies in a profile. An instrumented build
+//! creates the profile: it runs every benchmark case briefly, without peers. If that fails, the
+//! result is an ordinary release build. `controld` is built as well, without a profile. See
+//! decision 0018.
 
 use crate::measure::rehearsal::rehearse;
 use proxy_load::clock::Stopwatch;
@@ -16,11 +16,11 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// Loops over bytes of names and values have 8 to 40 iterations. LLVM does not vectorize loops with
-/// fewer than 16 iterations on average, although two vectors cover most of these.
+/// Vectorizes short loops. Loops over the bytes of names and values have 8 to 40 iterations; LLVM
+/// would not vectorize those with fewer than 16 on average, although two vectors suffice for most.
 const VECTORISE_SHORT_LOOPS: &str = "-Cllvm-args=-vectorizer-min-trip-count=4";
 
-/// Trains, builds both programs, and prints their paths.
+/// Builds both programs, and prints their paths.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let watch = Stopwatch::start();
     let profile = profile_path(workspace)?;
@@ -49,7 +49,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     Ok(())
 }
 
-/// Builds proxyd with the profile, training first if there is none, and returns its path:
+/// Builds `proxyd` with the profile, which is created first if it is missing. Returns the path
 /// `target/ship/proxyd`.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let profile = profile_path(workspace)?;
@@ -59,7 +59,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     build_with(workspace, &profile)
 }
 
-/// Builds proxyd in the profile `guard`, and returns its path.
+/// Builds `proxyd` in the build profile `guard`; returns its path.
 pub(crate) fn build_guarded(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     say("guard: building proxyd");
     let arguments = [
@@ -84,7 +84,7 @@ fn build_with(workspace: &Workspace, profile: &Path) -> Result<PathBuf, TaskErro
     install(&target, &built, "proxyd")
 }
 
-/// Builds a program in the release profile, and returns its path: `target/ship/NAME`.
+/// Builds a program in the release profile; returns the path `target/ship/NAME`.
 fn build_plain(workspace: &Workspace, name: &str) -> Result<PathBuf, TaskError> {
     say(format!("ship: building {name}"));
     let arguments = [
@@ -100,11 +100,11 @@ fn build_plain(workspace: &Workspace, name: &str) -> Result<PathBuf, TaskError> 
     install(&target, &target.join("release").join(name), name)
 }
 
-/// Copies a program into `target/ship`, and returns its path there.
+/// Copies a program into `target/ship`; returns its path there.
 fn install(target: &Path, built: &Path, name: &str) -> Result<PathBuf, TaskError> {
     let folder = target.join("ship");
     let (binary, fresh) = (folder.join(name), folder.join(format!("{name}.new")));
-    // Renamed into place, because the old file may be running.
+    // Renamed into place, because the old program may be running.
     fs::create_dir_all(&folder)
         .and_then(|()| fs::copy(built, &fresh))
         .and_then(|_| fs::rename(&fresh, &binary))
@@ -115,7 +115,7 @@ fn install(target: &Path, built: &Path, name: &str) -> Result<PathBuf, TaskError
     Ok(binary)
 }
 
-/// Runs the benchmarks with an instrumented binary, and merges its counts into `profile`.
+/// Runs the benchmarks with an instrumented build, and merges its counts into `profile`.
 fn train(workspace: &Workspace, profile: &Path) -> Result<(), TaskError> {
     let merger = llvm_profdata::installed(workspace)?;
     let training = workspace.target_dir()?.join("training");
@@ -123,22 +123,23 @@ fn train(workspace: &Workspace, profile: &Path) -> Result<(), TaskError> {
     folder::empty(&counts)?;
     say("ship: building proxyd with counters");
     let count = format!("-Cprofile-generate={}", counts.display());
-    // The counters are placed in each crate before crates are linked.
+    // Counters belong to each crate before linking, so link-time optimization is off.
     let counting = compile(workspace, &training, &[&count], "off")?;
     rehearse(workspace, counting)?;
     let mut merge = workspace.command(&merger.to_string_lossy());
-    // Sparse: functions that were never called are optimized without a profile, not as rare.
+    // With `--sparse`, functions without calls are optimized as if there were no profile, instead
+    // of as rare ones.
     merge.args(["merge", "--sparse", "--output"]);
     command::run(merge.arg(profile).arg(&counts))
 }
 
-/// Path of the merged profile.
+/// Returns the path of the merged profile.
 fn profile_path(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     Ok(workspace.target_dir()?.join("training/proxyd.profdata"))
 }
 
-/// Builds proxyd in the release profile with additional flags, and with link-time optimization by
-/// `lto`.
+/// Builds `proxyd` in the release profile with additional flags. `lto` is the kind of link-time
+/// optimization.
 fn compile(
     workspace: &Workspace,
     target: &Path,
@@ -146,7 +147,7 @@ fn compile(
     lto: &str,
 ) -> Result<PathBuf, TaskError> {
     let host = workspace.host()?;
-    // With an explicit target the flags do not apply to build scripts.
+    // An explicit `--target` keeps the flags from build scripts.
     let arguments = ["build", "--release", "--locked", "--quiet", "--target"];
     let mut cargo = workspace.cargo(&arguments);
     cargo

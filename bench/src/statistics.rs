@@ -1,8 +1,8 @@
-//! Medians and ranges.
+//! Median and range of samples.
 
 use serde::{Deserialize, Serialize};
 
-/// The middle of some values, and their ends.
+/// Median, minimum and maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
@@ -10,7 +10,7 @@ pub(crate) struct Spread {
     pub(crate) greatest: f64,
 }
 
-/// The spread of `values`; `None` without any.
+/// Computes median and range; `None` without values.
 pub(crate) fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

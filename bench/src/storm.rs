@@ -1,5 +1,5 @@
-//! `cargo xtask bench --storm`: how well a bystander is served while targets are in trouble, through
-//! proxyd, nginx and `HAProxy` in one run.
+//! `cargo xtask bench --storm`: responses to uninvolved requests while targets fail, for `proxyd`,
+//! nginx and `HAProxy`.
 
 mod bystander;
 mod targets;
@@ -19,11 +19,11 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// A trouble, and the bystander's path.
+/// A failure of targets, and the path of the uninvolved requests.
 struct Scenario {
     title: &'static str,
     path: &'static str,
-    /// Clients that each have one request to the hung target.
+    /// Number of clients that each send one request to the hung target.
     clients: u32,
     workers: usize,
 }
@@ -55,13 +55,13 @@ const SCENARIOS: [Scenario; 4] = [
     },
 ];
 
-/// Time in which the requests to the hung target reach it, or are refused.
+/// Maximum time until the requests to the hung target have reached it, or were refused.
 const RISING: Duration = Duration::from_secs(3);
 
 /// Measures every scenario with every proxy, and prints a table.
 ///
 /// # Errors
-/// Errors of the environment, and a wrong answer of proxyd to a bystander.
+/// The environment failed, or an uninvolved request to `proxyd` did.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     let build = ["build", "--locked", "--quiet", "--release", "--package"];
     command::run(workspace.cargo(&build).arg("proxyd"))?;
@@ -119,7 +119,7 @@ fn measure(
     Ok(outcome)
 }
 
-/// Connections with one request each to the hung target, each of another client.
+/// Opens connections of different clients, with one request each to the hung target.
 fn storm(port: u16, clients: u32) -> Result<Vec<TcpStream>, TaskError> {
     let client = |number: u32| {
         let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 0).to_bits() + number);

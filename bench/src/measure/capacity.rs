@@ -1,4 +1,4 @@
-//! The load generator's own capacity, which must exceed every proxy's.
+//! Capacity of the load generator, which must exceed that of every proxy.
 
 use crate::cases::GET;
 use crate::effort::{Effort, Sampling};
@@ -11,10 +11,10 @@ use proxy_load::command::Span;
 use std::time::Duration;
 use xtask_kit::task_error::TaskError;
 
-/// Time for which the responder outlasts any sample.
+/// Additional time of the responder after the end of a sample.
 const MARGIN: Duration = Duration::from_millis(500);
 
-/// Requests per second to a second load process, on the first core, that only responds.
+/// Measures requests per second to a second load process on the first core, which only responds.
 pub(crate) fn per_second(
     environment: &Environment,
     load_process: &mut LoadProcess,

@@ -1,4 +1,4 @@
-//! The measurement of one case, according to its plan.
+//! Measurement of one case, according to its plan.
 
 use crate::cases::{Case, Field, Plan};
 use crate::effort::Effort;
@@ -13,7 +13,7 @@ use proxy_load::clock::Stopwatch;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 
-/// Measures one case, and prints its first figures.
+/// Measures one case, and prints the first figure of each server.
 pub(crate) fn run(comparison: &mut Comparison<'_>, case: &Case) -> Result<CaseReport, TaskError> {
     let watch = Stopwatch::start();
     let held = measure(comparison, case)?;
@@ -45,7 +45,7 @@ fn measure(comparison: &mut Comparison<'_>, case: &Case) -> Result<CaseReport, T
     })
 }
 
-/// A case on one line: the first figure of each server.
+/// Formats the first figure of each server on one line.
 fn summary(case: &CaseResult) -> String {
     let figure = case.figures.first().copied();
     let entries = case.entries.iter().map(|entry| {

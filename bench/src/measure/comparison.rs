@@ -1,4 +1,4 @@
-//! The state of a run: its environment, and the processes that live longer than one case.
+//! State of a run: environment, and processes that several cases use.
 
 use crate::cases::{Case, Field};
 use crate::effort::Effort;
@@ -9,18 +9,17 @@ use crate::servers::server::{OURS, Program, Server, Setup};
 use std::iter;
 use xtask_kit::task_error::TaskError;
 
-/// State shared by all cases of a run.
 pub(crate) struct Comparison<'a> {
     pub(crate) environment: &'a Environment,
     pub(crate) effort: Effort,
     pub(crate) load_process: LoadProcess,
     pub(crate) running: RunningServers,
-    /// Without nginx, `HAProxy` and Varnish.
+    /// Whether nginx, `HAProxy` and Varnish are omitted.
     alone: bool,
 }
 
 impl<'a> Comparison<'a> {
-    /// Starts the load process; no server runs yet.
+    /// Starts the load process, but no server.
     pub(crate) fn open(environment: &'a Environment, effort: Effort) -> Result<Self, TaskError> {
         Ok(Self {
             environment,

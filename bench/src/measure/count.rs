@@ -1,5 +1,5 @@
-//! Instructions and system calls per request, counted by valgrind: independent of machine and load
-//! except for compilers and libraries.
+//! Instructions and system calls per request, counted by valgrind. They do not depend on the
+//! machine and its load, only on compilers and libraries.
 
 use crate::figure::{Figure, number};
 use crate::measure::comparison::Comparison;
@@ -15,15 +15,16 @@ use std::fs;
 use std::path::PathBuf;
 use xtask_kit::task_error::TaskError;
 
-/// Requests of two runs; the difference of their counts is due to requests. The start of the process, which
-/// gathers entropy, differs by a million instructions from run to run: over 10 000 requests that is 100 per request.
+/// Number of requests in two runs. The difference of their counts belongs to requests, not to the
+/// process's start. The start gathers entropy, so it varies by a million instructions: that is 100
+/// per request for 10 000 requests.
 const SHORT_RUN_REQUESTS: u64 = 200;
 const LONG_RUN_REQUESTS: u64 = 10_200;
 
-/// System calls that only occur under valgrind, for reading a clock.
+/// System calls that read a clock under valgrind only.
 const CLOCKS: &[&str] = &["sys_clock_gettime", "sys_gettimeofday", "sys_time"];
 
-/// Counts of one process from its start to its end.
+/// Counts of one process, from start to exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     instructions: u64,
@@ -31,7 +32,6 @@ struct Counts {
     clock_reads: u64,
 }
 
-/// Counts per request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PerRequest {
     pub(crate) instructions: f64,
@@ -39,7 +39,7 @@ pub(crate) struct PerRequest {
     pub(crate) clock_reads: f64,
 }
 
-/// Counts every server once, because further rounds would return the same.
+/// Counts every server once; the counts of further rounds would be the same.
 pub(crate) fn all(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -71,7 +71,8 @@ pub(crate) fn all(
     Ok(entries)
 }
 
-/// Counts per request on a kept connection: a small GET, or a POST with a body of `body_bytes`.
+/// Counts the cost of a request on an open connection: a small GET, or a POST with a body of
+/// `body_bytes`.
 pub(crate) fn per_request(
     environment: &Environment,
     load_process: &mut LoadProcess,
@@ -135,8 +136,8 @@ fn text(path: PathBuf) -> Result<String, TaskError> {
 }
 
 impl Counts {
-    /// From callgrind's file, which has a line with the names of events and one with their sums,
-    /// and from valgrind's trace, where a blocking call has a second line when it returns.
+    /// Parses callgrind's output, which has a line with the names of events and one with their
+    /// sums, and valgrind's trace, in which a blocking call has a second line for its return.
     fn read(sums: &str, trace: &str) -> Option<Self> {
         let line = |key: &str| {
             let mut lines = sums.lines().filter_map(|line| line.strip_prefix(key));
@@ -159,7 +160,7 @@ impl Counts {
     }
 }
 
-/// The name of the system call at the beginning of a line of the trace.
+/// Returns the name of the system call at the start of a trace line.
 fn called(line: &str) -> Option<&str> {
     let (_, call) = line.strip_prefix("SYSCALL[")?.split_once(") ")?;
     let name = call.split(['(', ' ']).next()?;

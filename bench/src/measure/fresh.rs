@@ -1,4 +1,4 @@
-//! Memory of fresh processes.
+//! Memory use of fresh processes.
 
 use crate::figure::{Figure, number};
 use crate::measure::comparison::Comparison;
@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use xtask_kit::task_error::TaskError;
 
-/// Opens connections to a fresh process of each server, lets them idle, and measures the memory of
-/// each.
+/// Measures the memory of idle connections, in a fresh process of each server.
 pub(crate) fn rest(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -39,7 +38,7 @@ pub(crate) fn rest(
     })
 }
 
-/// Measures a fresh process of each server, and the memory of each route.
+/// Measures the memory of a fresh process of each server, and of each route.
 pub(crate) fn weigh(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -62,7 +61,7 @@ pub(crate) fn weigh(
     })
 }
 
-/// Every round of every server, each with a fresh process.
+/// Runs all rounds of all servers, each with a fresh process.
 fn each(
     comparison: &mut Comparison<'_>,
     servers: &[Server],

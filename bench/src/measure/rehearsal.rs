@@ -1,4 +1,4 @@
-//! The rehearsal of all loads, which trains the compiler's profile.
+//! Short run of all loads, as training for profile-guided optimization.
 
 use crate::cases::{CASES, Plan};
 use crate::effort::Effort;
@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::workspace::Workspace;
 
-/// Runs every load briefly on `proxyd` alone, without results.
+/// Runs every load briefly on `proxyd` alone, and discards the results.
 ///
 /// # Errors
-/// A case without a result.
+/// A case failed.
 pub(crate) fn rehearse(workspace: &Workspace, proxyd: PathBuf) -> Result<(), TaskError> {
     let environment = Environment::prepare(workspace, LoadBuild::Release, proxyd)?;
     let mut comparison = Comparison::for_proxyd_alone(&environment, Effort::QUICK)?;

@@ -1,4 +1,4 @@
-//! Reloads under load: their duration, and the response times meanwhile.
+//! Reloads under load: their duration, and response times meanwhile.
 
 use crate::cases::Load;
 use crate::effort::Sampling;
@@ -19,12 +19,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use xtask_kit::task_error::TaskError;
 
-/// Interval of polling the proxy for the end of a reload.
+/// Interval of polling for the end of a reload.
 const TICK: Duration = Duration::from_millis(5);
-/// Maximum duration of one reload.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Reloads while requests arrive, in every round.
+/// Measures reloads while requests arrive, in every round.
 pub(crate) fn repeat(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -72,7 +71,7 @@ fn round(
     while reloading.is_ok() && watch.elapsed() < warm + span {
         reloading = once(running).map(|time| times.push(time));
     }
-    // The reply belongs to this load, for any result of the reloads.
+    // Read even if a reload failed: otherwise the next load would get this one's result.
     let sample = comparison.load_process.finish();
     reloading?;
     let sample = sample?;
@@ -88,7 +87,7 @@ fn round(
     })
 }
 
-/// One reload, from the signal to its end.
+/// Reloads once. Returns the time from the signal to the end.
 fn once(running: &Running) -> Result<Duration, TaskError> {
     let before = reloads(running)?;
     running.signal(Signal::HUP)?;
@@ -102,7 +101,7 @@ fn once(running: &Running) -> Result<Duration, TaskError> {
     Ok(watch.elapsed())
 }
 
-/// Number of reloads that the proxy reports.
+/// Returns the number of reloads that the proxy reports.
 fn reloads(running: &Running) -> Result<f64, TaskError> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, running.ports.admin));
     let answer = RawClient::try_connect(address).map(|mut client| {

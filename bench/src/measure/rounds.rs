@@ -1,4 +1,4 @@
-//! Samples of running proxies, taken in rotation, so that changes over time affect all equally.
+//! Samples of running proxies in rotation, so that changes over time affect all of them equally.
 
 use crate::cases::Load;
 use crate::effort::Sampling;
@@ -14,12 +14,11 @@ use std::io;
 use std::time::Duration;
 use xtask_kit::task_error::TaskError;
 
-/// Minimum share of its cores that a proxy must use for a valid sample.
+/// Minimum use of its cores by a proxy for a valid sample.
 const MIN_CORE_SHARE: f64 = 0.9;
-/// Name of the access log.
 const ACCESS_LOG: &str = "access.log";
 
-/// Takes every round of every server.
+/// Takes the samples of all servers in all rounds.
 pub(crate) fn take(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
@@ -58,7 +57,7 @@ pub(crate) fn take(
     Ok(entries)
 }
 
-/// Takes a sample, and repeats it if it is invalid.
+/// Takes a sample; repeats it while it is invalid.
 fn sample(
     comparison: &mut Comparison<'_>,
     place: usize,
@@ -88,7 +87,7 @@ fn once(
     };
     let setup = checked.server.setup;
     let cores = &comparison.environment.cores;
-    // An agent is on the core of the load, which leaves it time by sleeping.
+    // An agent shares the core of the load, so the load must sleep instead of spinning.
     let alone = cores.spare_one_beside(setup.workers) && setup.route != RouteKind::Agent;
     let mut profile = profile(load, &setup, running.ports.clients, &running.family);
     profile.warm = turns.warm;
@@ -105,7 +104,7 @@ fn once(
             });
         }
     };
-    // The load takes longer than a relay, which waits for it.
+    // The load needs more time than a relay, which therefore waits for it.
     let is_busy = load.is_saturating() && alone && setup.route != RouteKind::Relay;
     let share = is_busy.then_some(setup.workers);
     Ok(Round {
@@ -115,7 +114,7 @@ fn once(
     })
 }
 
-/// The profile of this load, without its times.
+/// Creates the profile of a load, without durations.
 pub(crate) fn profile(load: &Load, setup: &Setup, port: u16, watch: &[i32]) -> LoadProfile {
     let paths = setup.paths(load.answer.letter());
     let mut profile = LoadProfile::get(port, paths, load.answer);
@@ -131,8 +130,8 @@ pub(crate) fn profile(load: &Load, setup: &Setup, port: u16, watch: &[i32]) -> L
     }
 }
 
-/// The reason why a sample is invalid; `saturated` is the number of cores that the proxy had to
-/// use.
+/// Returns the reason why a sample is invalid. `saturated` is the number of cores that the proxy
+/// should have used completely.
 pub(crate) fn void(sample: &Sample, saturated: Option<usize>) -> Option<String> {
     if let Some(failure) = &sample.failure {
         return Some(format!("{} requests failed: {failure}", sample.failed));
@@ -177,7 +176,7 @@ fn load_share(sample: &Sample) -> f64 {
     busy.as_secs_f64() / sample.time.as_secs_f64().max(1e-9)
 }
 
-/// Truncates the log, which works while proxyd has it open for appending.
+/// Truncates the log, which `proxyd` has open for appending.
 fn empty_access_log(comparison: &Comparison<'_>, setup: &Setup) -> Result<(), TaskError> {
     if !setup.access_log {
         return Ok(());

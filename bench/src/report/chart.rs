@@ -1,17 +1,17 @@
-//! The chart of a run: a bar for each server in each case, as a share of nginx's figure.
+//! Bar chart of a run: each server in each case, relative to nginx.
 
 use crate::figure::Figure;
 use crate::report::results::{CaseResult, Results};
 use crate::servers::server::OURS;
 use std::fmt::Write;
 
-/// The server with a bar of 100 %.
+/// Server whose bars have the length 100 %.
 const REFERENCE_SERVER: &str = "nginx";
 const WIDTH: f64 = 860.0;
-/// Start of the bars, and the length of the reference bar.
+/// Left end of the bars, and length of a reference bar.
 const LEFT: f64 = 330.0;
 const UNIT: f64 = 300.0;
-/// Longer bars are cut off.
+/// Maximum length of a bar, relative to the reference. Longer ones are cut off.
 const MAX_SHARE: f64 = 1.4;
 const BAR: f64 = 14.0;
 const GAP: f64 = 16.0;
@@ -22,7 +22,7 @@ text{font:12px system-ui,sans-serif;fill:#222}\
 .ours{fill:#2563a8}.theirs{fill:#b4bcc6}.line{stroke:#8a929c;stroke-dasharray:3 3}\
 @media(prefers-color-scheme:dark){text{fill:#ddd}.ours{fill:#6aa5e8}.theirs{fill:#565e68}}";
 
-/// The chart as SVG. Less is better in every row.
+/// Draws the chart as SVG. Lower is better in every row.
 pub(crate) fn svg(results: &Results) -> String {
     let mut body = String::new();
     let mut y = TOP;
@@ -40,7 +40,7 @@ pub(crate) fn svg(results: &Results) -> String {
     )
 }
 
-/// Figures with a valid value of nginx.
+/// Returns the figures for which nginx has a valid value.
 fn rows(results: &Results) -> impl Iterator<Item = (&CaseResult, Figure)> {
     let cases = results.cases.iter().filter(|case| case.with_peers);
     cases.flat_map(|case| {
@@ -57,7 +57,7 @@ fn measure(case: &CaseResult, figure: Figure) -> Option<f64> {
     (spread.median > 0.0).then_some(spread.median)
 }
 
-/// The bars of one row, and the start of the next.
+/// Draws the bars of one row. Returns the position of the next.
 fn group(body: &mut String, case: &CaseResult, figure: Figure, top: f64) -> f64 {
     let mut y = top;
     let label = format!("{}: {}", case.title, figure.title());

@@ -1,4 +1,4 @@
-//! `docs/performance.md`: method, machine and results.
+//! Page `docs/performance.md`: method, machine and results.
 
 use crate::grid::Grid;
 use crate::report::results::Results;
@@ -7,7 +7,7 @@ use crate::report::targets::Verdict;
 use crate::servers::environment::BACKEND_PORT;
 use std::time::Duration;
 
-/// The page for a run.
+/// Generates the page.
 pub(crate) fn markdown(results: &Results, verdicts: &[Verdict]) -> String {
     let remarks = tables::remarks(results);
     let mut parts = vec![
@@ -109,7 +109,7 @@ fn how(results: &Results) -> String {
     .concat()
 }
 
-/// A note about repeated rounds.
+/// Returns a note if rounds were repeated.
 fn more_rounds(results: &Results) -> &'static str {
     let usual = usize::try_from(results.effort.usual.rounds).unwrap_or(usize::MAX);
     let cases = results.cases.iter().filter(|case| case.with_peers);

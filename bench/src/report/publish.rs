@@ -1,4 +1,4 @@
-//! The committed figures and the page generated from them.
+//! Committed results, and the page generated from them.
 
 use crate::report::Report;
 use crate::report::chart;
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 
-/// The run on the page.
+/// File with the results on the page.
 const RESULTS: &str = "bench/results.json";
 const PAGE: &str = "docs/performance.md";
 const CHART: &str = "docs/performance.svg";
 
-/// A run as indented JSON.
+/// Formats a run as indented JSON.
 pub(crate) fn json(run: &impl Serialize) -> Result<String, TaskError> {
     let text = serde_json::to_string_pretty(run).map_err(error)?;
     Ok(format!("{text}\n"))
 }
 
-/// Writes the run, its page and its chart into the project. Page and chart are made from the run as
-/// read back, because a number may lose its last digit in JSON.
+/// Writes the results, the page and the chart into the project. Page and chart are generated from
+/// the JSON as read back, because JSON numbers may lose their last digit.
 pub(crate) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(), TaskError> {
     let results = json(&Results::from(report))?;
     let GeneratedFiles { page, chart } = show(&results, targets)?;
@@ -35,7 +35,7 @@ pub(crate) fn write(root: &Path, report: &Report, targets: &Targets) -> Result<(
     Ok(())
 }
 
-/// The files generated from a run.
+/// Files generated from the results.
 struct GeneratedFiles {
     page: String,
     chart: String,
@@ -56,7 +56,7 @@ fn error(source: serde_json::Error) -> TaskError {
     }
 }
 
-/// Writes the run and its chart under `target/bench`.
+/// Writes the run and its chart into `target/bench`.
 pub(crate) fn keep(environment: &Environment, report: &Report) -> Result<(), TaskError> {
     let files = [
         (environment.result("report.json"), json(report)?),

@@ -1,4 +1,4 @@
-//! Reports for tests.
+//! Sample reports for tests.
 
 use crate::effort::Effort;
 use crate::machine::Machine;
@@ -6,12 +6,12 @@ use crate::report::results::Results;
 use crate::report::{CaseReport, Report};
 use std::collections::BTreeMap;
 
-/// The results of these cases, measured nowhere.
+/// Creates results of cases.
 pub(crate) fn results(cases: Vec<CaseReport>) -> Results {
     Results::from(&report(cases))
 }
 
-/// A report of these cases, measured nowhere.
+/// Creates a report of cases.
 pub(crate) fn report(cases: Vec<CaseReport>) -> Report {
     Report {
         machine: Machine {

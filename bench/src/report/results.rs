@@ -1,4 +1,4 @@
-//! Results of a run: medians, ranges and ratios, as committed and shown on the page.
+//! Results of a run as committed: medians, ranges and ratios.
 
 use crate::effort::Effort;
 use crate::figure::Figure;
@@ -8,52 +8,52 @@ use crate::statistics::Spread;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A run without its single samples.
+/// Results of a run, without single samples.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) machine: Machine,
     pub(crate) effort: Effort,
-    /// The version of each program.
+    /// Version of each program.
     pub(crate) versions: BTreeMap<String, String>,
     /// Requests per second of the load generator alone.
     pub(crate) capacity_per_second: f64,
     pub(crate) cases: Vec<CaseResult>,
 }
 
-/// One case of a run.
+/// Results of one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct CaseResult {
     pub(crate) name: String,
     pub(crate) title: String,
-    /// proxyd is compared with its peers; otherwise several set-ups are compared with the first.
+    /// Whether `proxyd` is compared with its peers. Otherwise its set-ups are compared with the
+    /// first one.
     pub(crate) with_peers: bool,
-    /// The reported figures.
+    /// Figures to show.
     pub(crate) figures: Vec<Figure>,
     pub(crate) entries: Vec<EntryResult>,
 }
 
-/// One server in one case.
+/// Results of one server in one case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EntryResult {
     pub(crate) name: String,
-    /// The reason why it could not be measured.
+    /// Reason why the server could not be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unsupported: Option<String>,
     /// Number of samples.
     pub(crate) rounds: usize,
-    /// Invalid samples, with the reason of the first.
+    /// Invalid samples, with the first one's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) void: Option<InvalidRounds>,
-    /// Each figure over valid rounds, or over all if none is valid.
+    /// Median and range of each figure: of valid rounds, or of all if none is valid.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     spreads: BTreeMap<Figure, Spread>,
-    /// Each figure's ratio to another entry's, round by round.
+    /// Ratio of each figure to that of another entry, computed per round.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     ratios: BTreeMap<String, BTreeMap<Figure, Spread>>,
 }
 
-/// Invalid samples.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InvalidRounds {
     pub(crate) rounds: usize,
@@ -95,15 +95,15 @@ impl From<&CaseReport> for CaseResult {
 }
 
 impl CaseResult {
-    /// An entry by its name.
+    /// Finds an entry by its name.
     pub(crate) fn entry(&self, name: &str) -> Option<&EntryResult> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 }
 
 impl EntryResult {
-    /// The ratios shown in tables: of proxyd, which is first, to each peer, or of each set-up to
-    /// the first.
+    /// Computes the results, with ratios for the tables: from `proxyd`, the first entry, to each
+    /// peer, or from each set-up to the first one.
     fn new(case: &CaseReport, place: usize, entry: &Entry) -> Self {
         let figures = || case.figures.iter().copied();
         let measures = case.entries.iter().enumerate().filter(|(other, _)| {
@@ -133,19 +133,19 @@ impl EntryResult {
         }
     }
 
-    /// Returns true if rounds were measured and none is valid.
+    /// Returns true if there are samples, but no valid ones.
     pub(crate) fn is_doubtful(&self) -> bool {
         self.void
             .as_ref()
             .is_some_and(|void| void.rounds == self.rounds)
     }
 
-    /// The figure's median and range.
+    /// Returns median and range of a figure.
     pub(crate) fn spread(&self, figure: Figure) -> Option<Spread> {
         self.spreads.get(&figure).copied()
     }
 
-    /// The ratio of this entry's figure to another's.
+    /// Returns the ratio of this entry's figure to that of another entry.
     pub(crate) fn ratio(&self, to: &Self, figure: Figure) -> Option<Spread> {
         self.ratios.get(&to.name)?.get(&figure).copied()
     }

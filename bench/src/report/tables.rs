@@ -1,4 +1,4 @@
-//! Tables of a run: compared with the peers, in several set-ups, and against the targets.
+//! Tables of a run: comparison with peers, comparison of set-ups, and targets.
 
 use crate::figure::Figure;
 use crate::grid::Grid;
@@ -7,12 +7,12 @@ use crate::report::targets::Verdict;
 use crate::servers::server::OURS;
 use crate::statistics::Spread;
 
-/// An empty cell.
+/// Text of an empty cell.
 const NOTHING: &str = "–";
-/// Suffix of a figure without a valid round.
+/// Suffix of a figure without valid rounds.
 const DOUBTFUL: &str = " (void)";
 
-/// proxyd compared with its peers: a row for each figure of each case.
+/// Table of `proxyd` and its peers, with a row for each figure of each case.
 pub(crate) fn peers(results: &Results) -> Grid {
     let cases = || results.cases.iter().filter(|case| case.with_peers);
     let names = names(cases());
@@ -33,7 +33,7 @@ pub(crate) fn peers(results: &Results) -> Grid {
     grid
 }
 
-/// proxyd in several set-ups: a row for each figure of each set-up.
+/// Table of set-ups of `proxyd`, with a row for each figure of each set-up.
 pub(crate) fn ours(results: &Results) -> Grid {
     let heading = ["case", "set-up", "figure", "proxyd", "÷ the first"];
     let mut grid = Grid::new(heading.map(str::to_owned).to_vec());
@@ -58,7 +58,7 @@ pub(crate) fn ours(results: &Results) -> Grid {
     grid
 }
 
-/// Every target with its result.
+/// Table of targets and their results.
 pub(crate) fn targets(verdicts: &[Verdict]) -> Grid {
     let heading = ["case", "figure", "of", "measured", "gate", "goal", ""];
     let mut grid = Grid::new(heading.map(str::to_owned).to_vec());
@@ -85,7 +85,8 @@ pub(crate) fn targets(verdicts: &[Verdict]) -> Grid {
     grid
 }
 
-/// Servers that could not be measured, and invalid samples: a line for each server and reason.
+/// Lists servers that could not be measured, and invalid samples, with one line per server and
+/// reason.
 pub(crate) fn remarks(results: &Results) -> Vec<String> {
     let mut remarks: Vec<(String, Vec<&str>)> = Vec::new();
     let entries = results
@@ -117,7 +118,7 @@ fn remarks_on(entry: &EntryResult) -> impl Iterator<Item = String> {
     unsupported.into_iter().chain(in_vain)
 }
 
-/// Names of entries in order of appearance.
+/// Returns the names of entries, in order of first occurrence.
 fn names<'a>(cases: impl Iterator<Item = &'a CaseResult>) -> Vec<&'a str> {
     let mut names = Vec::new();
     for entry in cases.flat_map(|case| &case.entries) {
@@ -142,7 +143,7 @@ fn value(entry: Option<&EntryResult>, figure: Figure) -> String {
     format!("{}{doubt}", figure.written(spread.median))
 }
 
-/// The median of a ratio, with its range.
+/// Formats the median of a ratio, with its range.
 fn relation(ours: Option<&EntryResult>, theirs: Option<&EntryResult>, figure: Figure) -> String {
     let ratio = ours
         .zip(theirs)

@@ -1,4 +1,4 @@
-//! The targets in `bench-targets.toml`, and the judgement of a run.
+//! Performance targets in `bench-targets.toml`, and their comparison with a run.
 
 use crate::figure::Figure;
 use crate::report::results::Results;
@@ -9,28 +9,28 @@ use std::fs;
 use std::path::Path;
 use xtask_kit::task_error::TaskError;
 
-/// Path of the file in the project.
+/// Path of the file with the targets.
 pub(crate) const PATH: &str = "bench/bench-targets.toml";
 
-/// The whole file.
+/// Contents of the file.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Targets {
-    /// The counts for `cargo xtask test-all`.
+    /// Counts that `cargo xtask test-all` checks.
     #[serde(default, rename = "guard")]
     pub(crate) guards: Vec<Guard>,
-    /// Maximum of user instructions with a recording by its defaults, over those without one.
+    /// Maximum ratio of user instructions: with a recording by its defaults to without one.
     #[serde(default, rename = "recording-ratio")]
     pub(crate) recording_ratio: f64,
-    /// Targets for ratios of two entries.
+    /// Maximum ratios of two entries.
     #[serde(default, rename = "ratio")]
     ratios: Vec<Ratio>,
-    /// Targets for single figures.
+    /// Maxima of single figures.
     #[serde(default, rename = "bound")]
     bounds: Vec<Bound>,
 }
 
-/// The committed counts of proxyd for one request.
+/// Committed counts of `proxyd` for one request.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Guard {
@@ -39,17 +39,17 @@ pub(crate) struct Guard {
     pub(crate) instructions: f64,
     /// System calls.
     pub(crate) system_calls: f64,
-    /// Relative tolerance of a count.
+    /// Permitted relative difference of a count.
     pub(crate) tolerance: f64,
 }
 
-/// A request that is counted, on one connection.
+/// Kind of request to count, on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum GuardedRequest {
     /// A small GET with default limits.
     Get,
-    /// The same with a recording by its defaults.
+    /// A small GET with the default recording.
     RecordedGet,
     /// A small GET with every protection of a route.
     ProtectedGet,
@@ -62,13 +62,13 @@ pub(crate) enum GuardedRequest {
 struct Ratio {
     case: String,
     figure: Figure,
-    /// The judged entry; proxyd by default.
+    /// Name of the judged entry; `None` for `proxyd`.
     of: Option<String>,
-    /// The entry that it is compared with.
+    /// Name of the entry to compare with.
     to: String,
-    /// The maximum.
+    /// Maximum ratio.
     gate: f64,
-    /// The goal, if it is lower.
+    /// Lower ratio to reach in the long run.
     goal: Option<f64>,
 }
 
@@ -78,17 +78,17 @@ struct Bound {
     case: String,
     figure: Figure,
     of: Option<String>,
-    /// The maximum, in the figure's unit.
+    /// Maximum, in the figure's unit.
     gate: f64,
     goal: Option<f64>,
 }
 
-/// The result of one target.
+/// Result of one target.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Verdict {
     pub(crate) case: String,
     pub(crate) figure: Figure,
-    /// The judged figure.
+    /// Description of the judged ratio or entry.
     pub(crate) subject: String,
     pub(crate) measured: Option<Spread>,
     pub(crate) gate: f64,
@@ -96,12 +96,12 @@ pub(crate) struct Verdict {
     pub(crate) standing: TargetResult,
 }
 
-/// Relative distance from the gate within which a result may be due to chance.
+/// Relative distance from the gate within which a result may be a matter of chance.
 const CLOSE_CALL_SHARE: f64 = 0.1;
 
 impl Verdict {
-    /// Returns true if another run might have a different result: the figure was close, or there
-    /// was none.
+    /// Returns true if another run might have a different result: the figure was close to the gate,
+    /// or missing.
     pub(crate) fn is_undecided(&self) -> bool {
         let measured = self.measured.map(|spread| spread.median);
         let is_close = |measured: f64| (measured / self.gate - 1.0).abs() <= CLOSE_CALL_SHARE;
@@ -109,22 +109,21 @@ impl Verdict {
     }
 }
 
-/// The state of a target.
+/// State of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TargetResult {
-    /// Met.
+    /// Gate and goal are met.
     Met,
-    /// The gate is passed, the goal is not.
+    /// The gate is met, the goal is not.
     Gate,
     Missed,
-    /// The case ran without a valid figure.
+    /// The case has no valid figure.
     Unknown,
-    /// The case was not part of the run.
+    /// The run did not include the case.
     LeftOut,
 }
 
 impl Targets {
-    /// Reads the file.
     pub(crate) fn load(path: &Path) -> Result<Self, TaskError> {
         let text = fs::read_to_string(path).map_err(|source| TaskError::File {
             path: path.to_owned(),
@@ -138,7 +137,7 @@ impl Targets {
         toml::from_str(text)
     }
 
-    /// Judges a run.
+    /// Compares a run with the targets.
     pub(crate) fn judge(&self, results: &Results) -> Vec<Verdict> {
         let ratios = self.ratios.iter().map(|ratio| ratio.judge(results));
         let bounds = self.bounds.iter().map(|bound| bound.judge(results));
@@ -197,7 +196,7 @@ fn standing(ran: bool, measured: Option<Spread>, gate: f64, goal: Option<f64>) -
 }
 
 impl TargetResult {
-    /// Returns true if the gate fails.
+    /// Returns true if the gate is not met.
     pub(crate) fn fails(self) -> bool {
         match self {
             Self::Missed | Self::Unknown => true,
@@ -205,7 +204,7 @@ impl TargetResult {
         }
     }
 
-    /// In a word or two.
+    /// Name of the state in tables.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Met => "met",

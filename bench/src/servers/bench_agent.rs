@@ -1,4 +1,4 @@
-//! The agent of a proxy, on the core of the load.
+//! Agent process of a proxy, on the core of the load.
 
 use crate::servers::environment::Environment;
 use crate::servers::server::Program;
@@ -8,12 +8,12 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use xtask_kit::task_error::TaskError;
 
-/// Maximum time for it to start.
+/// Maximum time for an agent's start.
 const STARTING: Duration = Duration::from_secs(10);
-/// Interval of looking for its socket.
+/// Interval of looking for the agent's socket.
 const TICK: Duration = Duration::from_millis(5);
 
-/// A running agent, killed when dropped.
+/// Running agent. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct BenchAgent(Child);
 

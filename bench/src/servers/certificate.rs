@@ -1,17 +1,17 @@
-//! The certificate of all servers, created for each run.
+//! Certificate of all servers, created for each run.
 
 use std::fs;
 use std::path::Path;
 use xtask_kit::task_error::TaskError;
 
-/// Name of the certificate's file.
+/// File name of the certificate.
 pub(crate) const CERTIFICATE: &str = "certificate.pem";
-/// Name of the private key's file.
+/// File name of the private key.
 pub(crate) const KEY: &str = "key.pem";
-/// Name of a file with both, as `HAProxy` requires.
+/// File name of certificate and key together, as `HAProxy` requires.
 pub(crate) const BOTH: &str = "both.pem";
 
-/// Creates a P-256 key and a certificate for it, in a folder.
+/// Creates a P-256 key and a certificate in a folder.
 pub(crate) fn make(folder: &Path) -> Result<(), TaskError> {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]);
     let made =

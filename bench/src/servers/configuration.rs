@@ -1,4 +1,4 @@
-//! Configurations of servers, from templates of the `bench` folder.
+//! Configurations of servers, generated from templates in the `bench` folder.
 
 use crate::servers::certificate::{BOTH, CERTIFICATE, KEY};
 use crate::servers::environment::{BACKEND_PORT, Environment, HUNG_PORT};
@@ -7,20 +7,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use xtask_kit::task_error::TaskError;
 
-/// The ports of a server.
+/// Ports of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ports {
     pub(crate) clients: u16,
-    /// For the admin interface; proxyd only.
+    /// Port of the admin interface; `proxyd` only.
     pub(crate) admin: u16,
 }
 
-/// The name of the agent's socket in the folder of the run.
+/// Returns the name of the agent's socket in the folder of the run.
 pub(crate) fn agent_socket(ports: Ports) -> String {
     format!("{}-agent.sock", ports.clients)
 }
 
-/// The template of a program for a set-up, under the `bench` folder.
+/// Returns the template of a program for a set-up, relative to the `bench` folder.
 fn template(program: &Program, setup: &Setup) -> &'static str {
     match (program, setup.route) {
         (Program::Proxyd, RouteKind::Protected) => "proxyd/protected.kdl",
@@ -51,7 +51,7 @@ fn template(program: &Program, setup: &Setup) -> &'static str {
     }
 }
 
-/// Writes the configuration of a program and returns its path.
+/// Writes the configuration of a program; returns its path.
 pub(crate) fn write(
     environment: &Environment,
     program: &Program,
@@ -104,7 +104,7 @@ fn values(folder: &Path, setup: &Setup, ports: Ports) -> [(&'static str, String)
     ]
 }
 
-/// Replaces the names between two `@` by values.
+/// Replaces names between `@` signs by values.
 fn fill(template: &str, values: &[(&str, String)]) -> Result<String, TaskError> {
     let mut text = template.to_owned();
     for (name, value) in values {
@@ -119,7 +119,7 @@ fn fill(template: &str, values: &[(&str, String)]) -> Result<String, TaskError> 
     Ok(text)
 }
 
-/// Routes and upstreams in addition to the template's.
+/// Generates routes and upstreams in addition to those of the template.
 fn growth(setup: &Setup) -> String {
     if setup.routes == 0 {
         return String::new();
@@ -158,7 +158,7 @@ mod tests {
         admin: 21_011,
     };
 
-    /// proxyd's configuration for a set-up.
+    /// Generates the configuration of `proxyd` for a set-up.
     fn proxyd(setup: &Setup) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let name = template(&Program::Proxyd, setup);

@@ -13,34 +13,33 @@ use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
 
-/// The port of the upstream.
+/// Port of the upstream.
 pub(crate) const BACKEND_PORT: u16 = 21_000;
-/// The port of the responder that measures the load's own capacity.
+/// Port of the responder that measures the capacity of the load generator.
 pub(crate) const RESPONDER_PORT: u16 = 21_001;
-/// The port of a target that never answers. On the next two nothing listens.
+/// Port of a target that never responds. Nothing listens on the next two ports.
 pub(crate) const HUNG_PORT: u16 = 21_002;
 /// Ports for proxies, below the ephemeral range.
 const PROXY_PORTS: RangeInclusive<u16> = 21_010..=21_999;
 
-/// The build profile of the load process.
+/// Build profile of the load process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoadBuild {
-    /// Optimized, because it must outrun every proxy.
+    /// Optimized, because the load must be faster than every proxy.
     Release,
-    /// As tests are built, because counts do not depend on time.
+    /// Built as for tests, because counts do not depend on time.
     Debug,
 }
 
 /// State shared by all servers of a run.
 #[derive(Debug)]
 pub(crate) struct Environment {
-    /// The cores of this machine.
     pub(crate) cores: Cores,
-    /// The measured proxyd.
+    /// Path of the measured `proxyd`.
     pub(crate) proxyd: PathBuf,
-    /// The program of the load process.
+    /// Path of the load process's program.
     pub(crate) load: PathBuf,
-    /// The program of the agents.
+    /// Path of the agents' program.
     pub(crate) agent: PathBuf,
     root: PathBuf,
     results: PathBuf,
@@ -49,7 +48,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// Builds the load process if necessary, and empties `target/bench`.
+    /// Builds the load process if necessary, and empties the folder of the run.
     pub(crate) fn prepare(
         workspace: &Workspace,
         load: LoadBuild,
@@ -77,17 +76,17 @@ impl Environment {
         Ok(environment)
     }
 
-    /// Path of a file of this run: a configuration, a log.
+    /// Returns the path of a configuration or log of this run.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Path of a result file.
+    /// Returns the path of a result file.
     pub(crate) fn result(&self, name: &str) -> PathBuf {
         self.results.join(name)
     }
 
-    /// Output of a program, without the folders of this machine.
+    /// Replaces local paths in a program's output by relative ones.
     pub(crate) fn without_local_paths(&self, text: &str) -> String {
         let folders = [(&self.folder, "target/bench/run"), (&self.root, ".")];
         let mut text = text.to_owned();
@@ -97,17 +96,17 @@ impl Environment {
         text
     }
 
-    /// The folder of this run.
+    /// Folder of this run.
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Path of a committed file for benchmarks.
+    /// Returns the path of a committed file in the `bench` folder.
     pub(crate) fn kept(&self, name: &str) -> PathBuf {
         self.root.join("bench").join(name)
     }
 
-    /// A free port that was not used in this run before.
+    /// Returns a free port that this run has not used yet.
     pub(crate) fn free_port(&self) -> Result<u16, TaskError> {
         for port in self.last_port.get() + 1..=*PROXY_PORTS.end() {
             self.last_port.set(port);
@@ -138,8 +137,8 @@ fn build_load(
     Ok(target.join(profile).join("proxy-load"))
 }
 
-/// Raises the limit of open files to its maximum, for this process and its children: most shells
-/// allow fewer than thousands of connections.
+/// Raises the limit of open files to the hard limit, also for child processes. The soft limit of
+/// most shells is too low for thousands of connections.
 fn raise_file_limit() -> rustix::io::Result<()> {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

@@ -1,4 +1,4 @@
-//! The controlling side of the load process.
+//! Control of the load process.
 
 use crate::servers::environment::Environment;
 use proxy_load::command::{Command as LoadCommand, LoadProfile, Reply, Sample};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 use xtask_kit::task_error::TaskError;
 
-/// A load process. It ends on drop, when its input closes.
+/// A running load process. It exits when its standard input closes, on drop.
 pub(crate) struct LoadProcess {
     child: Child,
     orders: Option<ChildStdin>,
@@ -15,7 +15,7 @@ pub(crate) struct LoadProcess {
 }
 
 impl LoadProcess {
-    /// Starts one on a core, with its upstream on a port.
+    /// Starts the process on a core, with its upstream on a port.
     pub(crate) fn start(
         environment: &Environment,
         core: usize,
@@ -44,21 +44,21 @@ impl LoadProcess {
         Ok(load_process)
     }
 
-    /// Runs a load.
+    /// Runs a load to its end.
     ///
     /// # Errors
-    /// The proxy accepted no connections, or did not answer requests.
+    /// The proxy refused connections, or did not respond to requests.
     pub(crate) fn run(&mut self, profile: LoadProfile) -> Result<Sample, TaskError> {
         self.begin(profile)?;
         self.finish()
     }
 
-    /// Starts a load.
+    /// Starts a load without waiting for its end.
     pub(crate) fn begin(&mut self, profile: LoadProfile) -> Result<(), TaskError> {
         self.send(&LoadCommand::Run(Box::new(profile)))
     }
 
-    /// Waits for the end of the started load.
+    /// Waits for the end of the load, and returns its result.
     pub(crate) fn finish(&mut self) -> Result<Sample, TaskError> {
         match self.receive()? {
             Reply::Measured(sample) => Ok(*sample),
@@ -67,7 +67,7 @@ impl LoadProcess {
         }
     }
 
-    /// Runs the upstream for a while; no other command is possible meanwhile.
+    /// Runs only the upstream for a while. Other commands must wait.
     pub(crate) fn respond(&mut self, time: Duration) -> Result<(), TaskError> {
         self.send(&LoadCommand::Respond(time))
     }

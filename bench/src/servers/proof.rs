@@ -1,19 +1,19 @@
-//! Proof that all servers do the same work: equal responses, and equal requests at the upstream.
+//! Check that all servers do the same work: equal responses, and equal requests to the upstream.
 
 use crate::servers::load_process::LoadProcess;
 use crate::servers::server::{RouteKind, Setup};
 use proxy_load::command::{Capture, LoadProfile, Protocol, ResponseSize};
 use xtask_kit::task_error::TaskError;
 
-/// Size of the posted body, in bytes.
+/// Size of a posted body.
 const POSTED_BYTES: usize = 10 << 10;
-/// A header of every response.
+/// Header field that every response has.
 const CONTENT_TYPE: (&str, &str) = ("content-type", "text/plain");
 
-/// Sends every kind of request that the run needs to a proxy, over one protocol.
+/// Sends each kind of request that the run needs to a proxy, over one protocol.
 ///
 /// # Errors
-/// A difference from the expected result, in words.
+/// Difference from the expected result.
 pub(crate) fn prove(
     load_process: &mut LoadProcess,
     port: u16,
@@ -26,7 +26,7 @@ pub(crate) fn prove(
     if setup.route == RouteKind::Cached {
         return check_hit(load_process, port, setup);
     }
-    // Our HTTP/2 client cannot send bodies.
+    // The HTTP/2 client of the load process cannot send bodies.
     if protocol == Protocol::Http2 {
         return Ok(());
     }
@@ -40,7 +40,7 @@ pub(crate) fn prove(
     )
 }
 
-/// Sends a request again: its response is whole, and the upstream gets no request.
+/// Repeats a request to a cache: the response must be complete, without a request to the upstream.
 fn check_hit(load_process: &mut LoadProcess, port: u16, setup: &Setup) -> Result<(), TaskError> {
     let answer = ResponseSize::Medium;
     let mut profile = LoadProfile::get(port, setup.paths(answer.letter()), answer);
@@ -91,7 +91,7 @@ fn check(
     }
 }
 
-/// The difference of an exchange from the expected result.
+/// Returns the difference of an exchange from the expected result.
 fn difference(
     capture: &Capture,
     protocol: Protocol,
@@ -120,7 +120,7 @@ fn difference(
     None
 }
 
-/// The field that a proxy for HTTP did not add to a request.
+/// Returns a header field that the proxy should have added to the upstream's request.
 fn missing_field(capture: &Capture) -> Option<String> {
     let request_head = &capture.request_head;
     if header(request_head, "x-forwarded-for") != Some("127.0.0.1") {
@@ -133,7 +133,7 @@ fn missing_field(capture: &Capture) -> Option<String> {
     None
 }
 
-/// The value of the only header of this name.
+/// Returns the value of a header field that occurs once.
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let mut values = head.lines().filter_map(|line| {
         let (found, value) = line.split_once(':')?;

@@ -17,42 +17,41 @@ use std::time::Duration;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 
-/// Maximum time for a proxy to start.
+/// Maximum time for a proxy's start.
 const STARTING: Duration = Duration::from_secs(15);
-/// Maximum time for a proxy to start under valgrind.
+/// Maximum time for a proxy's start under valgrind.
 const STARTING_SLOWLY: Duration = Duration::from_mins(2);
-/// Maximum time for a proxy to exit.
+/// Maximum time for a proxy's exit.
 const ENDING: Duration = Duration::from_secs(20);
 /// Time after which the signal to exit is repeated.
 const REMINDER: Duration = Duration::from_millis(500);
 /// Interval of polling a process.
 const TICK: Duration = Duration::from_millis(10);
-/// Number of log lines shown after a failure.
+/// Number of log lines in the message of a failure.
 const LOG_LINES: usize = 6;
 
-/// A proxy's processes, killed when dropped.
+/// Processes of a proxy. Dropping it kills them.
 #[derive(Debug)]
 pub(crate) struct Running {
-    /// Listening address.
     pub(crate) ports: Ports,
-    /// The started process and its children.
+    /// IDs of the started process and its children.
     pub(crate) family: Vec<i32>,
     child: Child,
     log: PathBuf,
-    /// Ends after the proxy, which calls it.
+    /// Dropped after the proxy, which sends requests to the agent.
     _agent: Option<BenchAgent>,
 }
 
-/// The environment of a proxy's program.
+/// Tool under which a proxy runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
-    /// None.
+    /// No tool.
     Bare,
-    /// Under callgrind, in one process.
+    /// Callgrind, with a single process.
     Counted(Counted),
 }
 
-/// The output files of callgrind.
+/// Output files of callgrind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// Sums of instructions.
@@ -62,10 +61,10 @@ pub(crate) struct Counted {
 }
 
 impl Running {
-    /// Starts a server and waits until it listens.
+    /// Starts a server, and waits until it listens.
     ///
     /// # Errors
-    /// The missing part or the failure, in words: the server is left out.
+    /// Reason why the server is omitted: a missing program, or a failure.
     pub(crate) fn start(
         environment: &Environment,
         server: &Server,
@@ -105,7 +104,7 @@ impl Running {
         send(self.process(), signal)
     }
 
-    /// Terminates it, and waits for it.
+    /// Terminates the process, and waits for its exit.
     pub(crate) fn end(mut self) -> Result<(), TaskError> {
         if self.stop()? {
             return Ok(());
@@ -113,8 +112,8 @@ impl Running {
         Err(self.failed("did not end when it was told to"))
     }
 
-    /// Returns true if it exited in time. The signal is repeated, because a server that is about to
-    /// wait for clients may miss it until one connects.
+    /// Returns true if the process exited in time. The signal is repeated, because a server that is
+    /// about to wait for clients may notice it only with the next connection.
     fn stop(&mut self) -> Result<bool, TaskError> {
         let watch = Stopwatch::start();
         let mut reminded: Option<Stopwatch> = None;
@@ -156,7 +155,7 @@ impl Running {
         })
     }
 
-    /// The failure, with the end of the log.
+    /// Creates an error that contains the end of the log.
     fn failed(&self, what: &str) -> TaskError {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = log.lines().map(str::trim).collect();
@@ -173,7 +172,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // A killed master leaves its workers running; one that exits does not.
+        // Workers survive a killed master, but not one that exits.
         if matches!(self.stop(), Ok(true)) {
             return;
         }
@@ -185,7 +184,7 @@ impl Drop for Running {
     }
 }
 
-/// Has no effect on a process that has exited.
+/// Does nothing if the process has exited.
 fn send(process: i32, signal: Signal) -> Result<(), TaskError> {
     let Some(pid) = Pid::from_raw(process) else {
         return Ok(());
@@ -199,7 +198,7 @@ fn send(process: i32, signal: Signal) -> Result<(), TaskError> {
     }
 }
 
-/// The command line of a program.
+/// Returns the command line of a program.
 fn words(
     environment: &Environment,
     program: &Program,

@@ -1,4 +1,4 @@
-//! The currently running servers.
+//! Servers that are running now.
 
 use crate::servers::environment::Environment;
 use crate::servers::load_process::LoadProcess;
@@ -8,24 +8,25 @@ use crate::servers::server::Server;
 use proxy_load::command::Protocol;
 use xtask_kit::task_error::TaskError;
 
-/// Servers, in order.
+/// Running servers, in order.
 #[derive(Debug, Default)]
 pub(crate) struct RunningServers {
     servers: Vec<CheckedServer>,
 }
 
-/// A server, its process, and the result of its proof.
+/// A server, its process, and the results of its checks.
 #[derive(Debug)]
 pub(crate) struct CheckedServer {
     pub(crate) server: Server,
-    /// The reason why it does not run, if it does not.
+    /// The process, or the reason why the server does not run.
     running: Result<Running, String>,
     /// Differences from the expected results, by protocol.
     refused: Vec<(Protocol, String)>,
 }
 
 impl RunningServers {
-    /// Starts these servers in place of the current ones. Servers in both sets keep running.
+    /// Starts these servers in place of the current ones. Does nothing if they are the same;
+    /// otherwise restarts all of them.
     pub(crate) fn set(
         &mut self,
         environment: &Environment,
@@ -44,19 +45,17 @@ impl RunningServers {
         Ok(())
     }
 
-    /// Stops all of them.
     pub(crate) fn clear(&mut self) {
         self.servers.clear();
     }
 
-    /// The running servers, in order.
     pub(crate) fn servers(&self) -> &[CheckedServer] {
         &self.servers
     }
 }
 
 impl CheckedServer {
-    /// Starts a server, and proves every protocol of its set-up.
+    /// Starts a server, and checks every protocol of its set-up.
     pub(crate) fn enter(
         environment: &Environment,
         load_process: &mut LoadProcess,
@@ -85,7 +84,7 @@ impl CheckedServer {
         })
     }
 
-    /// Its process, or the reason why it cannot be measured over this protocol.
+    /// Returns the process, or the reason why it cannot be measured over this protocol.
     pub(crate) fn ready(&self, protocol: Protocol) -> Result<&Running, &str> {
         let mut refused = self.refused.iter();
         match refused.find(|(refused, _)| *refused == protocol) {
@@ -95,7 +94,7 @@ impl CheckedServer {
     }
 }
 
-/// Separates failures of a server, which is left out and reported, from those that end a run.
+/// Separates failures of one server, which are reported, from errors that end the run.
 pub(crate) fn reason<T>(outcome: Result<T, TaskError>) -> Result<Result<T, String>, TaskError> {
     match outcome {
         Ok(done) => Ok(Ok(done)),

@@ -1,21 +1,21 @@
-//! A measured server: its program and its set-up.
+//! A server to measure: program and set-up.
 
 use std::process::Command;
 use xtask_kit::command;
 
-/// The name of proxyd in tables.
+/// Name of `proxyd` in tables.
 pub(crate) const OURS: &str = "proxyd";
 
 /// A program in one set-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Server {
-    /// The name in tables.
+    /// Name in tables.
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) setup: Setup,
 }
 
-/// A proxy.
+/// A measured program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Proxyd,
@@ -24,50 +24,51 @@ pub(crate) enum Program {
     Varnish,
 }
 
-/// The set-up of a proxy.
+/// Set-up of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setup {
-    /// With TLS, for HTTP/1.1 and HTTP/2.
+    /// TLS for HTTP/1.1 and HTTP/2.
     pub(crate) tls: bool,
     /// Number of threads, and of their cores.
     pub(crate) workers: usize,
-    /// Number of routes in addition to the catch-all; proxyd only.
+    /// Number of routes in addition to the catch-all; `proxyd` only.
     pub(crate) routes: u32,
-    /// Number of upstreams that these routes use in rotation; proxyd only.
+    /// Number of upstreams that these routes use in rotation; `proxyd` only.
     pub(crate) upstreams: u32,
-    /// Requests are logged to a file; proxyd only.
+    /// Access log in a file; `proxyd` only.
     pub(crate) access_log: bool,
-    /// Heads are recorded by the defaults of `recording`; proxyd's plain route only.
+    /// Recording of heads by the defaults of `recording`; `proxyd` with a plain route only.
     pub(crate) recording: bool,
-    /// Work of its route besides forwarding.
+    /// Work of the route in addition to forwarding.
     pub(crate) route: RouteKind,
 }
 
-/// Work of a route besides forwarding. All but plain routes are without TLS.
+/// Work of a route in addition to forwarding. Only plain routes support TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RouteKind {
-    /// Nothing.
+    /// None.
     Plain,
-    /// Every protection: limits by client, in flight and on rates, checks, retries and a breaker, none of
-    /// which ever takes effect.
+    /// All protections: limits per client, on concurrency and on rates, checks, retries and a
+    /// circuit breaker. None of them ever takes effect.
     Protected,
-    /// An agent on a Unix socket decides on the head of each request.
+    /// Decision of an agent on each request's head, over a Unix socket.
     Agent,
-    /// Responses are stored and served from the store.
+    /// Cache, from which responses are served.
     Cached,
-    /// Connections are relayed, and requests not read.
+    /// Relay of connections, without parsing requests.
     Relay,
-    /// There are lists of networks, and further routes with redirects, rewrites and header values, that have no effect.
+    /// Lists of networks, and further routes with redirects, rewrites and header values, all
+    /// without effect.
     Unused,
-    /// There are more routes, to targets in trouble, and all limits are as by default.
+    /// Further routes to failing targets, with default limits.
     Storm,
 }
 
-/// Number of routes requested in a set-up with many, spread from first to last.
+/// Number of routes to request in a set-up with many, spread evenly from first to last.
 const SPREAD: u32 = 16;
 
 impl Setup {
-    /// One worker, one route, no TLS, no log, no recording.
+    /// One worker, one route; no TLS, access log or recording.
     pub(crate) const PLAIN: Self = Self {
         tls: false,
         workers: 1,
@@ -78,11 +79,11 @@ impl Setup {
         route: RouteKind::Plain,
     };
 
-    /// The peers that proxyd is compared with, and their names in tables.
+    /// Returns the peers to compare with, and their names in tables.
     pub(crate) const fn peers(&self) -> &'static [(&'static str, Program)] {
         match self.route {
             RouteKind::Cached => &[("nginx", Program::Nginx), ("varnish", Program::Varnish)],
-            // Debian's nginx has a relay as a module only.
+            // In Debian's nginx, relaying needs an additional module.
             RouteKind::Relay => &[("haproxy", Program::Haproxy)],
             RouteKind::Plain
             | RouteKind::Protected
@@ -92,7 +93,7 @@ impl Setup {
         }
     }
 
-    /// The paths for a response, by its letter.
+    /// Returns the paths to request for a response with this letter.
     pub(crate) fn paths(&self, letter: char) -> Vec<String> {
         let Some(last) = self.routes.checked_sub(1) else {
             return vec![format!("/{letter}")];
@@ -106,7 +107,7 @@ impl Setup {
 }
 
 impl Program {
-    /// Its version, on one line.
+    /// Returns the version, on one line.
     pub(crate) fn version(&self, proxyd: &std::path::Path) -> Option<String> {
         let (program, argument) = match self {
             Self::Proxyd => (proxyd.to_owned(), "--version"),

@@ -1,4 +1,4 @@
-//! A client with requests that have nothing to do with the trouble.
+//! Client with requests that the failing targets should not affect.
 
 use proxy_load::clock::Stopwatch;
 use std::io::{self, ErrorKind, Read, Write};
@@ -6,26 +6,26 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-/// Connections at once.
+/// Number of simultaneous connections.
 const CONNECTIONS: u32 = 4;
-/// Requests of each connection, one after the other.
+/// Number of successive requests per connection.
 const REQUESTS: u32 = 500;
-/// Time after which an answer counts as bad.
+/// Time without data after which a request has failed.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause between two requests of a connection.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// The answers to the bystander.
+/// Results of the requests.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) asked: u32,
-    /// Answers other than 200, and connections that failed.
+    /// Number of failed requests: without a response, or with a status other than 200.
     pub(crate) bad: u32,
-    /// Times of all answers, in rising order.
+    /// Durations of all requests, sorted.
     pub(crate) times: Vec<Duration>,
 }
 
-/// Sends requests for `path`.
+/// Sends all requests.
 pub(crate) fn ask(port: u16, path: &str) -> Outcome {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.1\r\n\r\n");
@@ -44,7 +44,7 @@ pub(crate) fn ask(port: u16, path: &str) -> Outcome {
     }
 }
 
-/// Number of good answers, and the times of all.
+/// Sends the requests of one connection. Returns the number of successful ones, and all durations.
 fn connection(port: u16, request: &str) -> (u32, Vec<Duration>) {
     let mut stream = None;
     let mut good = 0;
@@ -61,7 +61,8 @@ fn connection(port: u16, request: &str) -> (u32, Vec<Duration>) {
     (good, times)
 }
 
-/// The status of one answer. The connection is opened if there is none.
+/// Sends one request, and opens the connection if there is none. Returns the status of the
+/// response.
 fn answer(stream: &mut Option<TcpStream>, port: u16, request: &str) -> io::Result<u16> {
     let open = stream.take();
     let mut open = open.map_or_else(|| connect(port), Ok)?;

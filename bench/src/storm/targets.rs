@@ -1,4 +1,4 @@
-//! Targets: one that answers at once, and one that never does.
+//! Targets of a storm: one that responds at once, and one that never responds.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 use xtask_kit::task_error::TaskError;
 
-/// The body of every answer.
+/// Body of every response.
 pub(crate) const BODY: &str = "well";
 
-/// A target that answers each request at once.
+/// Target that responds at once.
 #[derive(Debug)]
 pub(crate) struct WellTarget(#[expect(dead_code, reason = "stopped on drop")] Acceptor);
 
-/// A target that accepts connections and never answers.
+/// Target that accepts connections and never responds.
 #[derive(Debug)]
 pub(crate) struct HungTarget {
     held: Arc<AtomicU32>,
     _acceptor: Acceptor,
 }
 
-/// A thread that accepts connections until it is dropped.
+/// Thread that accepts connections until it is dropped.
 #[derive(Debug)]
 struct Acceptor {
     port: u16,
@@ -53,7 +53,7 @@ impl HungTarget {
         })
     }
 
-    /// Number of connections.
+    /// Number of accepted connections.
     pub(crate) fn held(&self) -> u32 {
         self.held.load(Ordering::Relaxed)
     }
@@ -92,7 +92,7 @@ impl Acceptor {
 impl Drop for Acceptor {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the thread, which closes the listener.
+        // Wakes the thread, which then closes the listener.
         drop(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)));
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
