@@ -6,11 +6,12 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-env-changed=SOURCE_DATE_EPOCH");
     println!("cargo::rerun-if-changed=build.rs");
-    // A commit, a checkout or a reset; edits that are not committed leave commit and time as they are.
+    // Changed by a commit, a checkout or a reset. Uncommitted edits do not change commit and build
+    // time.
     for name in ["HEAD", "logs/HEAD"] {
         let arguments = ["rev-parse", "--path-format=absolute", "--git-path", name];
         let file = output("git", &arguments);
-        // Cargo takes a file that is missing for a changed one, at every build.
+        // A missing file would count as changed, and cause a rebuild each time.
         if Path::new(&file).is_file() {
             println!("cargo::rerun-if-changed={file}");
         }

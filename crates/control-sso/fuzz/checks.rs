@@ -14,7 +14,7 @@ static PROVIDER: LazyLock<(IdpMetadata, Vec<IdpKey>)> = LazyLock::new(|| {
     (metadata, keys)
 });
 
-/// No response is accepted for anything but the claims of the one that the provider signed.
+/// Property: an accepted response has exactly the claims that the provider signed.
 pub(crate) fn saml_response(xml: &[u8]) {
     let (metadata, keys) = &*PROVIDER;
     let expected = Expected {
@@ -24,7 +24,7 @@ pub(crate) fn saml_response(xml: &[u8]) {
         solicited: Solicited::Request("_request-1"),
     };
     let now = "2026-11-25T14:06:30Z".parse().unwrap();
-    // Metadata is untrusted input too.
+    // Metadata is untrusted too, so parsing it must not panic.
     drop(IdpMetadata::parse(xml));
     if let Ok(claims) = accept(xml, keys, &expected, now) {
         let genuine = accept(GENUINE, keys, &expected, now).unwrap();

@@ -1,4 +1,4 @@
-//! Rows of the whole installation: leases, rate limits, replies, secrets.
+//! Database rows of the installation as a whole: leases, rate limits, stored replies, secrets.
 
 pub(crate) mod lease;
 pub(crate) mod rate_limit;

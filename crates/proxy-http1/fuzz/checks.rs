@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes; shared by the fuzz targets and the test that replays their
-//! corpora.
+//! Properties of the parsers for any input, checked by the fuzz targets and by a test that replays
+//! their corpora.
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Version};
@@ -18,8 +18,8 @@ const LIMITS: HeadLimits = HeadLimits {
     max_target_bytes: 8192,
 };
 
-/// The first request of a stream is parsed as by httparse, and its body does not depend on its
-/// division into pieces.
+/// Property: the first request of a stream is parsed as by httparse, and its body does not depend
+/// on how the stream is divided.
 pub(crate) fn request(data: &[u8]) {
     let mut guard = RequestValidator::new(LIMITS);
     let mut noted = Lines::new();
@@ -53,7 +53,7 @@ pub(crate) fn request(data: &[u8]) {
     same_body(read.extent, &unread);
 }
 
-/// The lines of `fields` for the next hop.
+/// Returns the lines of `fields` to forward.
 fn end_to_end(fields: &[httparse::Header<'_>]) -> Vec<u8> {
     let mut lines = Vec::new();
     for field in fields {
@@ -66,7 +66,7 @@ fn end_to_end(fields: &[httparse::Header<'_>]) -> Vec<u8> {
     lines
 }
 
-/// The first byte selects a GET request; the rest is the first response.
+/// Checks a response. The first byte selects a request by GET; the rest is the response.
 pub(crate) fn response(data: &[u8]) {
     let Some((kind, data)) = data.split_first() else {
         return;
@@ -109,7 +109,7 @@ pub(crate) fn response(data: &[u8]) {
     }
 }
 
-/// The lines of the head for a client, in alphabetical order.
+/// Returns the lines of the head that the client receives, sorted.
 fn written(response: Response<()>, verbatim: Option<&VerbatimFields>, length: u64) -> Vec<String> {
     let (head, ()) = response.into_parts();
     let to = ResponseContext {
@@ -131,8 +131,7 @@ fn written(response: Response<()>, verbatim: Option<&VerbatimFields>, length: u6
     lines
 }
 
-/// The head at the beginning of `unread`, with its lines at the positions that the validator
-/// recorded.
+/// Takes the head at the start of `unread`, with the line positions that the validator recorded.
 fn take(unread: &mut BytesMut, noted: Lines) -> Head {
     let mut again = unread.clone();
     let found = Head::take(&mut again, Lines::new()).expect("a head was accepted");
@@ -150,7 +149,7 @@ fn same_fields(theirs: &[httparse::Header<'_>], ours: &HeaderMap) {
     }
 }
 
-/// The body's data and end are the same at once and byte by byte.
+/// Property: a body's data and end are the same if it arrives at once or byte by byte.
 fn same_body(extent: BodyLength, body: &[u8]) {
     let whole = read_body(extent, [body]);
     assert_eq!(read_body(extent, body.chunks(1)), whole);

@@ -1,4 +1,5 @@
-//! Properties that hold for any bytes; shared by the fuzz targets and the test that replays their corpora.
+//! Properties of HTTP/3 streams for any input, checked by the fuzz targets and by a test that
+//! replays their corpora.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -12,8 +13,8 @@ const LIMITS: SectionLimits = SectionLimits {
     max_fields: 200,
 };
 
-/// A request stream does not depend on its division into pieces. A section within the limits has a decoded size within
-/// them, and a valid head is written and read again.
+/// Property: a request stream's meaning does not depend on how it is divided. Field sections within
+/// the limits stay within them when decoded, and valid heads can be written and read again.
 pub(crate) fn request(data: &[u8]) {
     let whole = read([data]);
     let (first, second) = data.split_at(data.len() / 2);
@@ -42,7 +43,7 @@ pub(crate) fn request(data: &[u8]) {
     }
 }
 
-/// A unidirectional stream does not depend on its division into pieces.
+/// Property: a unidirectional stream's meaning does not depend on how it is divided.
 pub(crate) fn peer_stream(data: &[u8]) {
     let read = |pieces: Vec<&[u8]>| -> Result<u32, Http3Error> {
         let (mut streams, mut stream) = (PeerStreams::default(), UniStream::default());
@@ -78,7 +79,7 @@ fn read<'d>(pieces: impl IntoIterator<Item = &'d [u8]>) -> Result<Message, Http3
     Ok(message)
 }
 
-/// The fields after they were written as a response, and read.
+/// Writes the fields as a response, and reads it.
 fn written_again(fields: &HeaderMap) -> HeaderMap {
     let mut frame = Vec::new();
     write_head(StatusCode::OK, fields, &mut frame);

@@ -2,7 +2,7 @@
 
 use proxy_migrate::{Language, Source, migrate};
 
-/// The languages, by the first byte of an input.
+/// Languages, selected by the first byte of the input.
 pub(crate) const LANGUAGES: [Language; 4] = [
     Language::Nginx,
     Language::Caddy,
@@ -10,7 +10,8 @@ pub(crate) const LANGUAGES: [Language; 4] = [
     Language::Traefik,
 ];
 
-/// A text of any language is read or refused, with places within it, and alike each time.
+/// Property: migrating any text succeeds or fails in the same way each time, with positions within
+/// the text.
 pub(crate) fn configuration(bytes: &[u8]) {
     let Some((first, text)) = bytes.split_first() else {
         return;
@@ -32,7 +33,7 @@ pub(crate) fn check(language: Language, text: &str) {
     };
     let lines = text.matches('\n').count() + 1;
     let is_within = |line: u32| line > 0 && usize::try_from(line).is_ok_and(|it| it <= lines);
-    // No file is there: an `include` of everything would read the text again.
+    // Finds no files: an `include` of every file would read the text again.
     let read = || migrate(language, &source, &|_| None);
     match read() {
         Ok(migrated) => {

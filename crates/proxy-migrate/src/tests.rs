@@ -1,12 +1,12 @@
-//! Bounds on the work of a migration: twice the parts take twice the steps.
+//! Complexity of migrations: twice as many parts take twice as many steps.
 
 use crate::{Language, Source, migrate, work};
 use std::fmt::Write as _;
 
-/// Steps for each part of a large file; a part is a location, a rule, a router.
+/// Maximum number of steps per part of a large file. Parts are locations, rules or routers.
 const MAX_STEPS_OF_A_PART: u64 = 300;
 
-/// A kind of file, its language, and its text with a number of parts.
+/// Name of a kind of file, its language, and a generator of its text with a number of parts.
 type LargeFile = (&'static str, Language, fn(usize) -> String);
 
 fn steps(language: Language, text: String) -> u64 {

@@ -1,4 +1,4 @@
-//! The block `tests`: one request for each route, as far as one can be made up.
+//! Generates the block `tests`: one request for each route for which a request can be derived.
 
 mod networks;
 mod route_lookup;
@@ -9,7 +9,7 @@ use networks::Client;
 use route_lookup::{RoutesByCondition, SAMPLE, Sample};
 use std::collections::HashMap;
 
-/// A test for each route with a plain path.
+/// Generates a test for each route whose request no other route takes.
 pub(crate) fn tests(site: &Site) -> Vec<Node> {
     let lookup = RoutesByCondition::new(site);
     let listeners = site.listeners.iter().map(|it| (it.name.as_str(), it));
@@ -38,7 +38,7 @@ pub(crate) fn tests(site: &Site) -> Vec<Node> {
     tests
 }
 
-/// The path of a route's test.
+/// Returns the path to request; `None` for a regular expression.
 fn path(route: &Route) -> Option<String> {
     match route.paths.first() {
         None => Some(format!("/{SAMPLE}")),
@@ -50,7 +50,7 @@ fn path(route: &Route) -> Option<String> {
     }
 }
 
-/// The host of a route's test.
+/// Returns the host to request.
 fn host(route: &Route) -> String {
     match (&route.sample_host, route.hosts.first()) {
         (Some(host), _) | (None, Some(host)) => host.replace('*', SAMPLE),
@@ -99,7 +99,7 @@ fn test(route: &Route, sample: Sample<'_>) -> Option<Node> {
     )
 }
 
-/// The URL of a relayed connection, by its server name if it has one.
+/// Returns the URL of a relayed connection, with a server name if it has one.
 fn relayed_url(listener: &Listener, relay: Relay, host: &str) -> Option<String> {
     let (_, port) = listener.address.rsplit_once(':')?;
     Some(if listener.is_tls || relay == Relay::Passthrough {
@@ -128,7 +128,7 @@ fn url(listener: &Listener, host: &str, path: &str) -> Option<String> {
     is_plain.then(|| format!("{scheme}://{host}{port}{path}"))
 }
 
-/// The path that the upstream gets.
+/// Returns the path that the upstream receives; `None` without a rewrite.
 fn sent_path(policies: &Policies, path: &str) -> Option<String> {
     let replaced = |from: &str, to: &str| {
         let rest = path.strip_prefix(from.trim_end_matches('/'))?;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Runs the tests in the configuration `file`. Exit code 0: all pass; 1: one fails, there is none, or
+/// Runs the tests in a configuration. Exit code 0: all pass; 1: a test fails, there are none, or
 /// the configuration has errors.
 pub(super) fn run(file: &Path, json: bool) -> io::Result<ExitCode> {
     let Loaded { model, warnings } = match proxy_config::load(file) {
@@ -55,8 +55,8 @@ pub(super) fn run(file: &Path, json: bool) -> io::Result<ExitCode> {
     }
 }
 
-/// Prints a draft of tests for the configuration `file`, from its routes or from `recorded` requests. Exit code 0:
-/// printed; 1: the configuration has errors, or the recording cannot be read.
+/// Prints a draft of tests, from the routes or from `recorded` requests. Exit code 0: printed; 1:
+/// the configuration has errors, or the recording cannot be read.
 pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> io::Result<ExitCode> {
     let recording =
         match recorded.map(|recorded| (recorded, fs::read(recorded).map(Recording::new))) {
@@ -85,7 +85,7 @@ pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> io::Result<ExitCode
     }
 }
 
-/// The names of tests and prohibitions, with their places.
+/// Returns the names and places of tests and prohibitions.
 fn names(model: &Model) -> impl Iterator<Item = (&str, Place)> {
     let tests = model
         .tests
@@ -95,7 +95,7 @@ fn names(model: &Model) -> impl Iterator<Item = (&str, Place)> {
     tests.chain(prohibitions.map(|one| (one.name.as_str(), one.place)))
 }
 
-/// Each test with its failures.
+/// Formats each test and its failures as JSON.
 fn document(model: &Model, failed: &[FailedTest]) -> Value {
     let tests = names(model).map(|(name, place)| {
         let failures = failed.iter().filter(|one| one.name == name);

@@ -1,4 +1,4 @@
-//! Links.
+//! Links in pages.
 
 /// A link to a page of this server.
 #[derive(Clone, Debug)]

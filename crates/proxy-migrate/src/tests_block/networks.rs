@@ -1,18 +1,18 @@
-//! Clients of a route with lists of networks.
+//! Choice of a client address that the networks of a route admit.
 
 use crate::site::Policies;
 use std::net::IpAddr;
 
-/// A client that a route serves.
+/// Client of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Client {
-    /// Every client, or at least the local one.
+    /// Every client, or at least one on the same machine.
     Any,
-    /// The client with this address.
+    /// A client with this address.
     Address(String),
 }
 
-/// A client that the networks of a route admit; `None` if none is known.
+/// Chooses a client that the networks admit; `None` if none is known.
 pub(super) fn admitted_client(policies: &Policies) -> Option<Client> {
     let allowed = policies.allow.first();
     let address = allowed.map(|network| network.split('/').next().unwrap_or_default());
@@ -27,7 +27,7 @@ pub(super) fn admitted_client(policies: &Policies) -> Option<Client> {
     })
 }
 
-/// Returns true if a network contains an address. A network that cannot be parsed counts as one that does.
+/// Returns true if a network contains an address, or cannot be parsed.
 fn contains(network: &str, address: IpAddr) -> bool {
     let (first, length) = network.split_once('/').unwrap_or((network, "128"));
     let Some((first, length)) = first.parse::<IpAddr>().ok().zip(length.parse::<u32>().ok()) else {

@@ -1,25 +1,27 @@
-//! The routes that may take a request, found without a look at all of them.
+//! Index of routes by their conditions: finds the routes that may take a request without comparing
+//! all of them.
 
 use crate::site::{Listener, Path, Route, Site};
 use crate::work;
 use regex_automata::meta::Regex;
 use std::collections::HashMap;
 
-/// A name below a wildcard, and a part of a path.
+/// Name in place of a wildcard, and segment below a path prefix.
 pub(super) const SAMPLE: &str = "sample";
 
-/// Longest path that is looked up.
+/// Maximum length of a path to look up; longer ones may be taken by any route.
 const MAX_PATH_BYTES: usize = 512;
-/// Maximum number of keys of all routes. The rest counts as routes that take every request.
+/// Maximum number of keys of all routes. Routes beyond it are assumed to take every request.
 const MAX_KEYS: usize = 400_000;
 
-/// Maximum number of expressions that are compiled. With more of them, only whole paths have tests.
+/// Maximum number of compiled expressions. If there are more, only routes with exact paths get
+/// tests.
 const MAX_REGEXES: usize = 200;
 
-/// Rank of conditions that are met as a whole.
+/// Rank of an exact match of a path or host.
 const WHOLE: usize = usize::MAX;
 
-/// The order in which routes are tried: priority, host, path.
+/// Order in which routes are tried: by priority, host, and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
     priority: u32,
@@ -27,27 +29,27 @@ pub(super) struct Rank {
     path: usize,
 }
 
-/// A condition on paths, as a key.
+/// Hash key of a condition on paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum PathKey<'s> {
     Any,
     Exact(&'s str),
-    /// Whole segments; without a slash at the end.
+    /// Prefix of whole segments, without a slash at the end.
     Within(&'s str),
     Beginning(&'s str),
 }
 
-/// Conditions of a route that must all hold.
+/// Conditions of a route, all of which must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key<'s> {
     /// `None` for every listener.
     listener: Option<&'s str>,
-    /// A host, a wildcard, or `None`.
+    /// Host or wildcard; `None` for every host.
     host: Option<&'s str>,
     path: PathKey<'s>,
 }
 
-/// The two routes of highest rank.
+/// Two routes with the highest ranks.
 #[derive(Clone, Copy, Debug, Default)]
 struct TopTwo {
     first: Option<(Rank, usize)>,
@@ -65,7 +67,7 @@ impl TopTwo {
         }
     }
 
-    /// The highest rank among other routes.
+    /// Returns the highest rank of another route than `route`.
     fn besides(&self, route: usize) -> Option<Rank> {
         let both = [self.first, self.second].into_iter().flatten();
         let others = both.filter(|(_, it)| *it != route);
@@ -73,7 +75,6 @@ impl TopTwo {
     }
 }
 
-/// A request of a test.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample<'r> {
     pub(super) listener: &'r Listener,
@@ -81,15 +82,15 @@ pub(super) struct Sample<'r> {
     pub(super) path: &'r str,
 }
 
-/// The routes of a site by their conditions.
+/// Index of a site's routes by their conditions.
 #[derive(Debug)]
 pub(super) struct RoutesByCondition<'s> {
     by_key: HashMap<Key<'s>, TopTwo>,
-    /// Routes with too many conditions for keys.
+    /// Routes that have too many conditions for keys.
     anywhere: TopTwo,
-    /// Routes with expressions, as far as they are compiled.
+    /// Routes with compiled expressions.
     regexes: Vec<(usize, Regex, &'s Route)>,
-    /// True if there are more expressions than are compiled.
+    /// Whether there are expressions that were not compiled.
     has_more_regexes: bool,
     has_beginnings: bool,
     keys: usize,
@@ -168,7 +169,8 @@ impl<'s> RoutesByCondition<'s> {
         }
     }
 
-    /// Returns true if another route than that at `position` takes a request of it, or may do so.
+    /// Returns true if another route takes the request of the route at `position`, or possibly
+    /// does.
     pub(super) fn takes(&self, position: usize, route: &Route, sample: Sample<'_>) -> bool {
         if sample.path.len() > MAX_PATH_BYTES || sample.host.len() > MAX_PATH_BYTES {
             return true;
@@ -176,7 +178,7 @@ impl<'s> RoutesByCondition<'s> {
         let own = own_rank(route, sample);
         let mut highest = self.anywhere.besides(position);
         let listener = Some(sample.listener.name.as_str());
-        // Routes without a listener take requests, not relayed connections.
+        // Routes without a listener take requests, but no relayed connections.
         let all = sample.listener.relay.is_none().then_some(None);
         let paths = self.paths_of(sample.path);
         for host in hosts_of(sample.host) {
@@ -196,7 +198,8 @@ impl<'s> RoutesByCondition<'s> {
         highest.is_some_and(|rank| rank >= own) || self.may_match(position, own, sample)
     }
 
-    /// Returns true if an expression of another route matches a request at least as well.
+    /// Returns true if another route's expression matches the request with the same rank or a
+    /// higher one.
     fn may_match(&self, position: usize, own: Rank, sample: Sample<'_>) -> bool {
         let is_exact = own.path == WHOLE;
         if self.has_more_regexes && !is_exact {
@@ -227,7 +230,7 @@ impl<'s> RoutesByCondition<'s> {
         })
     }
 
-    /// The conditions that a path meets.
+    /// Returns the keys that a path matches.
     fn paths_of<'p>(&self, path: &'p str) -> Vec<PathKey<'p>> {
         let mut keys = vec![PathKey::Any, PathKey::Exact(path), PathKey::Within(path)];
         for (at, c) in path.char_indices() {
@@ -248,7 +251,7 @@ fn priority(route: &Route) -> u32 {
     route.priority.unwrap_or(50)
 }
 
-/// The conditions that a host meets: none, itself, and the wildcards that it is below.
+/// Returns the keys that a host matches: none, itself, and wildcards above it.
 fn hosts_of(host: &str) -> Vec<Option<String>> {
     let dots = host.char_indices().filter(|(_, c)| *c == '.');
     let below = dots.filter_map(|(at, _)| host.get(at..));
@@ -267,7 +270,7 @@ fn host_rank(host: &str) -> usize {
     }
 }
 
-/// A condition on paths with its rank; `None` for an expression.
+/// Returns the key and rank of a condition on paths; `None` for an expression.
 fn path_key(path: &Path) -> Option<(PathKey<'_>, usize)> {
     Some(match path {
         Path::Exact(path) => (PathKey::Exact(path), WHOLE),
@@ -280,13 +283,13 @@ fn path_key(path: &Path) -> Option<(PathKey<'_>, usize)> {
     })
 }
 
-/// Returns true if a host meets a condition.
+/// Returns true if a host matches a condition.
 fn meets(condition: &str, host: &str) -> bool {
     let below = condition.strip_prefix('*');
     below.map_or(condition == host, |it| host.ends_with(it))
 }
 
-/// The rank of a route for a request of its own.
+/// Returns the rank of a route for its own request.
 fn own_rank(route: &Route, sample: Sample<'_>) -> Rank {
     let hosts = route.hosts.iter().filter(|it| meets(it, sample.host));
     let paths = route.paths.iter().filter_map(|it| matched(it, sample.path));
@@ -297,7 +300,7 @@ fn own_rank(route: &Route, sample: Sample<'_>) -> Rank {
     }
 }
 
-/// The rank of a condition that a path meets.
+/// Returns the rank of a condition; `None` if the path does not match it.
 fn matched(condition: &Path, path: &str) -> Option<usize> {
     let (key, rank) = path_key(condition)?;
     let is_met = match key {

@@ -1,4 +1,4 @@
-//! Compiled configurations read back as their definitions.
+//! Property: compiled configurations read back as their definitions.
 
 use super::*;
 use crate::configuration::check;
@@ -69,7 +69,7 @@ fn http() -> ListenAddresses {
 
 #[test]
 fn every_field_comes_back_as_it_was_given() {
-    // Names that would be code if text were pasted together.
+    // Names that would become code if texts were concatenated.
     let hostile = "a\" { } // \\ \u{1F600} } #true";
     let definitions = Definitions {
         services: vec![
