@@ -18,21 +18,21 @@ use tempfile::TempDir;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const WRITERS: usize = 4;
-/// Together they may write more than any test does.
+/// More keys than any test needs for its writes, in spite of the rate limit of each.
 const KEYS: usize = 8;
 
-/// `CONTROLD_KILLS=100`, as `cargo xtask chaos --kills` sets it, or a few.
+/// Number of kills: `CONTROLD_KILLS` as set by `cargo xtask chaos --kills`, else a few.
 fn kills() -> usize {
     let kills = std::env::var("CONTROLD_KILLS").ok();
     kills.map_or(3, |text| text.parse().unwrap())
 }
 
-/// An installation with an organization and keys, started as the test chooses.
+/// An installation with an organization and keys; each test starts its programs.
 struct Installation {
     folder: TempDir,
     url: String,
     keys: Vec<String>,
-    /// Number of responses to writers other than 201, 503, and 429 by the rate limit.
+    /// Number of responses to writers other than 201, 503, or 429 by the rate limit.
     failures: AtomicUsize,
 }
 
@@ -41,7 +41,7 @@ impl Installation {
         Self::made_by(CONTROLD, url)
     }
 
-    /// The schema is that of `program`.
+    /// Creates the database with `program`, which may have an older schema.
     fn made_by(program: &str, url: &str) -> Self {
         let mut made = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -78,12 +78,12 @@ impl Installation {
 
     fn start(&self, program: &str, replica: &str) -> Program {
         let mut arguments = self.arguments(replica);
-        // A hundred kills write more than the default allows.
+        // A hundred kills write more than the default permits.
         arguments.extend(["--max-projects-per-org", "100000"].map(str::to_owned));
         Program::start(program, &arguments)
     }
 
-    /// The path of a script that starts the program in its own way.
+    /// Writes a script that starts the program; returns its path.
     fn wrapper(&self, script: &str) -> String {
         let path = self.folder.path().join("wrapper");
         fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -107,12 +107,11 @@ impl Installation {
         program.client().with_bearer(&self.keys[number % KEYS])
     }
 
-    /// A client for checks after writers have used up the rates of all keys.
+    /// Client for checks after writers have exhausted the rate limits of all keys.
     fn patient_client(&self, program: &Program, number: usize) -> Client {
         self.client(program, number).obeying_rate_limits()
     }
 
-    /// The path of the organization's projects.
     fn projects(&self, program: &Program) -> String {
         let client = self.patient_client(program, 0);
         let orgs = client.get("/api/v1/orgs").json();
@@ -137,7 +136,7 @@ impl Installation {
     }
 
     /// Writes from several threads until `disturb` has returned and some more responses have
-    /// arrived; returns the names of the projects with an acknowledged creation.
+    /// arrived. Returns the names of the projects whose creation was acknowledged.
     fn write_while(
         &self,
         programs: &[&Program],
@@ -186,7 +185,7 @@ impl Installation {
         })
     }
 
-    /// A bundle that one replica signed is verified and revoked by another one.
+    /// Checks that one replica verifies and revokes a bundle that another one signed.
     fn has_a_bundle_in_common(&self, made_by: &Program, read_by: &Program) {
         let projects = self.projects(made_by);
         let client = self.patient_client(made_by, 3);
@@ -350,8 +349,8 @@ fn a_replica_continues_beside_a_newer_version_and_does_not_start_after_it() {
     );
 }
 
-/// `CONTROLD_OLDER`, as `cargo xtask chaos --upgrade-from` sets it, is the path of an earlier release. Without it both
-/// versions are the same.
+/// `CONTROLD_OLDER` is the path of an earlier release, as set by `cargo xtask chaos
+/// --upgrade-from`. Without it, both versions are the same.
 #[test]
 fn an_installation_is_upgraded_replica_by_replica_under_writes() {
     let older = std::env::var("CONTROLD_OLDER").unwrap_or_else(|_| CONTROLD.to_owned());
@@ -394,7 +393,7 @@ fn an_installation_is_upgraded_replica_by_replica_under_writes() {
 fn a_full_disk_loses_nothing_and_is_reported() {
     let database = Database::sqlite();
     let installation = Installation::new(&database.url);
-    // Its files may not grow over 2 MiB (4 MiB by a shell that counts in KiB).
+    // Limits files to 2 MiB (4 MiB if the shell counts in KiB).
     let limited = format!("trap '' XFSZ\nulimit -S -f 4096\nexec {CONTROLD} \"$@\"");
     let limited = installation.wrapper(&limited);
     let mut program = installation.start(&limited, "one");
@@ -483,7 +482,7 @@ fn replicas_share_rates_and_repetitions() {
         });
         let mut statuses = [first.status, second.status];
         statuses.sort_unstable();
-        // The second gets the same response, or that the first is pending.
+        // The second request has the same response, or the message that the first one is pending.
         assert_eq!(statuses[0], 201, "{} {}", first.text, second.text);
         assert!(
             [201, 409].contains(&statuses[1]),
@@ -500,7 +499,8 @@ fn replicas_share_rates_and_repetitions() {
         assert!(2 <= made.len());
         assert!(made.iter().all(|id| *id == made[0]), "{made:?}");
     }
-    // One bucket: 60 at once, and five a second meanwhile. Each replica may hold ten beyond them.
+    // The replicas share a bucket of 60 requests, which refills by five a second. Each replica may
+    // exceed it by ten.
     let (left, right) = (installation.client(&one, 3), installation.client(&two, 3));
     let (clock, mut admitted) = (Stopwatch::start(), 0);
     let mut refused = [false, false];

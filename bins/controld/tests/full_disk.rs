@@ -1,4 +1,4 @@
-//! Standard output and the log on a full disk.
+//! Output and log on a full disk.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_testkit::{Client, until};

@@ -1,8 +1,8 @@
-//! Floods of wrong passwords from many addresses against the real program: the owner signs in, memory and processors are
-//! bounded.
+//! Many wrong passwords from many addresses to the real program: the owner can still sign in, and
+//! memory and processor time are limited.
 //!
-//! `CONTROLD_GUESSES=10000` sends that many of each kind, and lets a new browser of the owner in within a minute. Without
-//! it there are few.
+//! `CONTROLD_GUESSES=10000` is the number of guesses of each kind; a new browser of the owner must
+//! sign in within a minute. Without it, there are few.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_testkit::{Answer, Program, databases};
@@ -21,25 +21,26 @@ const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const EMAIL: &str = "ann@example.com";
 const PASSWORD: &str = "correct horse";
 const DEFAULT_GUESSES: u32 = 150;
-/// Guesses at once, of as many networks.
+/// Number of simultaneous guesses, each from a different network.
 const AT_ONCE: u32 = 64;
 const DEADLINE: Duration = Duration::from_secs(30);
-/// Two permits of 19 MiB for strangers, those of known browsers are in use before, and memory of connections and the allocator.
+/// Maximum growth: two permits of 19 MiB for unknown browsers (those of known ones are in use
+/// before), connections, and the allocator.
 const MAX_GROWTH_KIB: u64 = 128 * 1024;
-/// The longest wait of an owner in a browser that signed in before, while both cores compute for strangers.
+/// Maximum wait of the owner in a known browser, while unknown ones occupy both cores.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// The address of the account that a guess is for.
+/// Returns the e-mail address of the account for a guess.
 type AccountOfGuess = fn(u32) -> String;
 
-/// A program with an administrator, and the cookie of a browser that signed in.
+/// A program with an administrator, and the cookie of a known browser.
 struct Site {
     program: Program,
     browser: String,
 }
 
-/// An address that no other guess has, below `127.0.0.0/8`.
+/// Returns an address in `127.0.0.0/8` that no other guess uses.
 fn source(number: u32) -> Ipv4Addr {
     let [_, high, middle, low] = (number + 0x1_0000).to_be_bytes();
     Ipv4Addr::new(127, high, middle, low)
@@ -91,14 +92,14 @@ impl Site {
         authority.parse().unwrap()
     }
 
-    /// A line of `/proc/PID/status` in KiB.
+    /// Returns a value of `/proc/PID/status`, in KiB.
     fn memory_kib(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
-    /// Processor time in hundredths of a second.
+    /// Returns the processor time, in hundredths of a second.
     fn processor_ticks(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.program.id())).unwrap();
         let (_, rest) = stat.rsplit_once(") ").unwrap();
@@ -106,8 +107,8 @@ impl Site {
         fields.map(|field| field.parse::<u64>().unwrap()).sum()
     }
 
-    /// Sends guesses of addresses from `first` on, and signs the owner in again and again meanwhile. Returns the answers
-    /// by status, and the longest sign-in of the owner.
+    /// Sends guesses from the addresses `first` and above, while the owner signs in repeatedly.
+    /// Returns the number of responses by status, and the longest sign-in of the owner.
     fn flood(
         &self,
         count: u32,
@@ -133,7 +134,7 @@ impl Site {
         })
     }
 
-    /// The status of a wrong password; 0 without an answer.
+    /// Sends a wrong password; returns the status, or 0 without a response.
     fn guess(&self, number: u32, first: u32, account: AccountOfGuess) -> u16 {
         let email = account(number);
         let (from, wrong) = (source(first + number), "wrong horse battery");
@@ -141,7 +142,8 @@ impl Site {
         answer.map_or(0, |(status, _)| status)
     }
 
-    /// Signs the owner in from the browser that is known, at least once; returns the longest time.
+    /// Signs the owner in from the known browser repeatedly, at least once. Returns the longest
+    /// duration.
     fn sign_in_until(&self, stop: &AtomicBool, first: u32) -> Duration {
         let (to, mut longest) = (self.address(), Duration::ZERO);
         for number in 0.. {
@@ -204,7 +206,7 @@ fn wrong_passwords_from_many_addresses_leave_the_owner_in_and_memory_bounded() {
             let is_known = statuses.keys().all(|status| known.contains(status));
             assert!(is_known, "{statuses:?}");
             if place == 1 {
-                // Tries of one account: ten, and one for each minute.
+                // An account permits ten attempts, and one more per minute.
                 let compared = statuses.get(&401).copied().unwrap_or_default();
                 let minutes = u32::try_from(took.as_secs() / 60).unwrap();
                 assert!((1..=12 + minutes).contains(&compared), "{statuses:?}");

@@ -1,4 +1,4 @@
-//! A new key for the secrets of the database.
+//! Rotation of the keys that encrypt secrets.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_auth::{MasterKey, Sealer};
@@ -19,7 +19,7 @@ use tokio::runtime::{Builder, Runtime};
 use uuid::Uuid;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
-/// Enough to kill a rotation before it completes.
+/// Enough secrets to kill a rotation before it completes.
 const SECRETS: u128 = 3_000;
 
 struct World {
@@ -192,11 +192,10 @@ fn a_running_control_plane_takes_the_new_key() {
     }
 }
 
-/// Further signing keys that an organization may make.
+/// Number of further signing keys that an organization may create.
 const MAX_SIGNING_KEYS: usize = 15;
 
-/// Requests new signing keys, each a new sealed secret, until `stop`; returns the statuses of the
-/// responses.
+/// Creates signing keys, each a new secret, until `stop`. Returns the statuses of the responses.
 fn seal_until(stop: &AtomicBool, client: &Client, path: &str) -> Vec<u16> {
     let mut statuses = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -243,7 +242,7 @@ fn a_key_is_rotated_under_load_while_a_node_is_offline() {
         };
         let before = issue();
         assert_eq!(before.status, 200, "{}", before.text);
-        // The node is down from here on.
+        // The node is offline from here on.
         let stop = AtomicBool::new(false);
         let signing_keys = format!("/api/v1/orgs/{}/signing-keys", text(&made["org"]["id"]));
         let statuses = thread::scope(|scope| {
@@ -258,7 +257,8 @@ fn a_key_is_rotated_under_load_while_a_node_is_offline() {
         assert!(made.iter().all(|status| *status == 201), "{statuses:?}");
         assert!(refused.iter().all(|status| *status == 409), "{statuses:?}");
         assert_eq!(world.keys().len(), 1);
-        // It reconnects with its former token, and gets another by the sealed signing key.
+        // The node reconnects with its old token, and gets a new one from the decrypted signing
+        // key.
         let own = program
             .client()
             .with_bearer(before.json()["token"].as_str().unwrap());

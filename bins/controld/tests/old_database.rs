@@ -1,7 +1,7 @@
-//! A database of an older version under the program of today: nothing of it is lost.
+//! A database of an older version is complete and usable with the current program.
 //!
-//! `fixtures/control-plane/schema-0008` has rows of every table as a program with the migrations 0001 to 0008
-//! wrote them, two years earlier by the clock, and the archives of its bundles.
+//! `fixtures/control-plane/schema-0008` contains rows of every table as a program with the
+//! migrations 0001 to 0008 wrote them, dated two years earlier, and the archives of its bundles.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 struct World {
     folder: TempDir,
     database: Database,
-    /// Secrets of the hashes in the rows.
+    /// Secrets whose hashes are in the rows.
     secrets: Value,
 }
 
@@ -45,7 +45,7 @@ impl World {
         Self::without_rows(database)
     }
 
-    /// The keys and archives of such a database with an empty one.
+    /// Keys and archives of such a database, with an empty database.
     fn without_rows(database: Database) -> Self {
         let secrets: Value = serde_json::from_str(SECRETS).unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ impl World {
         client.obeying_rate_limits()
     }
 
-    /// The path with the identifiers of the rows in the place of their names.
+    /// Replaces names in a path by the IDs of the rows.
     fn path(&self, path: &str) -> String {
         let names = [
             "org",
@@ -104,7 +104,7 @@ impl World {
     }
 }
 
-/// Every list, the number of its items, and whether an item has a page of its own under it.
+/// All lists: the number of their items, and whether items have pages of their own.
 const LISTS: [(&str, usize, bool); 16] = [
     ("/orgs", 1, true),
     ("/orgs/{org}/projects", 2, false),
@@ -128,7 +128,7 @@ const LISTS: [(&str, usize, bool); 16] = [
     ("/projects/{project}/certificates", 1, true),
 ];
 
-/// Checks the objects that operators see.
+/// Checks objects that operators see.
 fn check_objects(world: &World, operator: &Client) {
     for (path, count, has_pages) in LISTS {
         let found = world.get(operator, path);
@@ -140,7 +140,7 @@ fn check_objects(world: &World, operator: &Client) {
             assert_eq!(one["id"], id, "{path}");
         }
     }
-    // The audit log of that time has the makers of keys, at set-up and by other keys.
+    // The audit log of that time names creators of keys: at set-up, and other keys.
     let members = world.get(operator, "/orgs/{org}/members");
     for key in world.get(operator, "/api-keys")["items"]
         .as_array()
@@ -166,7 +166,7 @@ fn check_objects(world: &World, operator: &Client) {
     assert_eq!(targets, Some(2), "{upstreams}");
 }
 
-/// Checks a node's token for its key, its order, and the private key of the certificate in its bundle.
+/// Checks a node's token, order, and bundle with the private key of its certificate.
 fn check_node(world: &World, program: &Program) {
     let key = [("x-service-node-key", world.secret("node_key"))];
     let client = program.client();
@@ -195,7 +195,7 @@ fn verify_audit(world: &World) {
 fn a_database_of_the_eighth_migration_is_served() {
     for database in databases() {
         let world = World::new(database);
-        // Much of it ended long ago, and would be deleted.
+        // Ended long ago: the retention would delete most of it.
         let kept = ["rollout", "bundle", "drift", "token", "audit"]
             .map(|noun| format!("--{noun}-retention-days=0"));
         let arguments = [&world.arguments()[..], &kept].concat();
@@ -203,7 +203,7 @@ fn a_database_of_the_eighth_migration_is_served() {
         let operator = world.operator(&program);
         check_objects(&world, &operator);
         check_node(&world, &program);
-        // An interrupted rollout is late by now, and pauses as configured.
+        // An interrupted rollout has passed its deadline, and pauses as configured.
         let rollout = "/projects/{project}/rollouts/{paused_rollout}";
         let mut found = Value::Null;
         until_every(PAUSE, "the rollout pauses", || {
@@ -212,7 +212,7 @@ fn a_database_of_the_eighth_migration_is_served() {
         });
         let reason = found["reason"].as_str().unwrap();
         assert!(reason.contains("did not switch in time"), "{found}");
-        // The log of the older version continues.
+        // The audit log continues that of the older version.
         let projects = world.path("/orgs/{org}/projects");
         let made = operator.post(&projects, &json!({"name": "third"}));
         assert_eq!(made.status, 201, "{}", made.text);

@@ -1,4 +1,4 @@
-//! The commands of docs/operate/control-plane.md, executed as written.
+//! Commands in docs/operate/control-plane.md, run as written.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_testkit::Database;
@@ -11,7 +11,7 @@ use std::process::Command;
 const PAGE: &str = include_str!("../../../docs/operate/control-plane.md");
 const UNIT: &str = include_str!("../../../examples/systemd/controld.service");
 const PROXYD_UNIT: &str = include_str!("../../../examples/systemd/proxyd.service");
-/// Substitute of systemd: starts the unit's command, and waits until it listens.
+/// Replacement of systemd: starts the unit's command, and waits until it listens.
 const SYSTEMD: &str = r#"
 set -eu
 systemctl() {
@@ -36,7 +36,7 @@ journalctl() { cat "$ROOT/journal"; }
 trap 'kill -KILL "$(cat "$ROOT/pid")" 2> /dev/null || true' EXIT
 "#;
 
-/// The text of all blocks in the language `sh`, in order.
+/// Returns all `sh` blocks of the page, in order.
 fn commands(page: &str) -> String {
     let blocks = page.split("```sh\n").skip(1);
     blocks
@@ -44,7 +44,7 @@ fn commands(page: &str) -> String {
         .collect()
 }
 
-/// The folder of PostgreSQL's programs.
+/// Returns the folder with PostgreSQL's programs.
 fn postgres_programs() -> String {
     let versions = fs::read_dir("/usr/lib/postgresql").unwrap();
     let mut folders: Vec<_> = versions
@@ -54,7 +54,7 @@ fn postgres_programs() -> String {
     folders.pop().unwrap()
 }
 
-/// Settings of a unit that restrict its program, by name.
+/// Returns the names of settings that restrict a unit's program.
 fn protections(unit: &str) -> BTreeSet<&str> {
     let kinds = [
         "Protect",
@@ -135,7 +135,7 @@ fn every_command_of_the_page_works() {
     );
     let daemon = fs::read_to_string(folder.path().join("errors")).unwrap_or_default();
     assert!(done.status.success(), "{error}\n{out}\n{daemon}");
-    // The restored state has the project of the beginning, and not the one after the backup.
+    // The restored state has the first project, and not the one created after the backup.
     let listed = |name: &str| {
         let rows = out.lines().filter(|line| line.matches('-').count() > 4);
         rows.filter(|row| row.contains(&format!(" {name} ")))

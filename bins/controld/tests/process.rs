@@ -1,4 +1,4 @@
-//! The real program, on both databases, from the first start on.
+//! Life cycle of the real program on both databases, from the first start on.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
-/// Far less than a long poll.
+/// Much shorter than a long poll.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn arguments(folder: &Path, database: &Database) -> Vec<String> {
@@ -186,7 +186,7 @@ fn single_sign_on_that_locked_everybody_out_is_switched_off_on_the_machine() {
         let connected = client.send("PUT", &path, &[], Some(&connection));
         assert_eq!(connected.status, 200, "{}", connected.text);
         let delete = |org: &str| run(&["admin", "delete-sso", "--org", org], &arguments);
-        // SQLite has one process at a time.
+        // SQLite permits only one process.
         assert!(program.terminate().success());
         assert!(!delete("other").status.success());
         let deleted = delete("acme");
@@ -202,7 +202,7 @@ fn single_sign_on_that_locked_everybody_out_is_switched_off_on_the_machine() {
     }
 }
 
-/// Signs in the administrator of [`set_up`]; returns the cookie of the session.
+/// Signs in the administrator of [`set_up`]; returns the session cookie.
 fn sign_in(program: &Program) -> String {
     let body = json!({"email": "ann@example.com", "password": "correct horse"});
     let client = program.client().obeying_rate_limits();
@@ -222,14 +222,14 @@ fn is_signed_in(program: &Program, cookie: &str) -> bool {
     me.status == 200
 }
 
-/// The paths of the interface that a page links to.
+/// Returns the paths of the interface that a page links to.
 fn links_to_interface(page: &str) -> Vec<&str> {
     let links = page.split("href=\"").skip(1);
     let links = links.filter_map(|rest| rest.split('"').next());
     links.filter(|link| link.starts_with("/api/v1/")).collect()
 }
 
-/// The head of the answer to a browser, in lower case: the body of an archive is binary.
+/// Returns the head of a response to a browser, in lower case. The body may be binary.
 fn head(program: &Program, path: &str, cookie: &str) -> String {
     let authority = program.base_url().strip_prefix("http://").unwrap();
     let mut stream = TcpStream::connect(authority).unwrap();
@@ -352,7 +352,7 @@ fn project_path(made: &Value) -> String {
     )
 }
 
-/// The secrets of an invitation and of an enrolment token.
+/// Returns the secrets of an invitation and of an enrolment token.
 fn invite_and_enrol(program: &Program, made: &Value) -> (String, String) {
     let key = made["api_key"]["secret"].as_str().unwrap();
     let client = program.client().with_bearer(key);
@@ -417,7 +417,7 @@ fn every_credential_ends_on_the_machine() {
     }
 }
 
-/// Tables that a backup leaves out.
+/// Tables whose rows a backup omits.
 const PERISHABLE: [&str; 7] = [
     "sessions",
     "invitations",
@@ -529,7 +529,7 @@ fn a_stop_ends_long_polls() {
     }
 }
 
-/// The head of an answer over TLS to a client with these roots.
+/// Returns the head of a response over TLS, to a client with these root certificates.
 fn head_over_tls(program: &Program, roots: RootCertStore) -> String {
     let config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
@@ -568,7 +568,8 @@ fn a_program_with_a_certificate_lets_browsers_use_tls_only() {
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     let field = "strict-transport-security: max-age=31536000";
     assert!(head.contains(field), "{head}");
-    // Behind a balancer, or on this machine, the name may have services in the clear.
+    // Without `Strict-Transport-Security`: behind a balancer or on this machine, other services of
+    // the host may have no TLS.
     let plain = arguments(&folder.path().join("plain"), &Database::sqlite());
     let answer = Program::start(CONTROLD, &plain).client().get("/sign-in");
     assert_eq!(answer.status, 200);
@@ -603,7 +604,8 @@ fn it_reports_its_health() {
     let metrics = client.get("/metrics").text;
     let counted = "control_requests_total{route=\"/api/v1/orgs\",status=\"401\"} 1";
     assert!(metrics.contains(counted), "{metrics}");
-    // Counters of failures appear with the first failure; clocks are compared with PostgreSQL only.
+    // Counters of failures appear with the first failure, and clocks are compared only with
+    // PostgreSQL's.
     let of_failures = ["tls_", "_failures", "rate_limited", "clock_offset"];
     for metric in control_app::metric::METRICS {
         let name = metric.name;

@@ -1,6 +1,6 @@
-//! The pages of `docs/reference` that are made from the control plane.
+//! Pages in `docs/reference` that are generated from the control plane.
 //!
-//! `REFERENCE_WRITE=1`, as `cargo xtask reference` sets it, writes them.
+//! `REFERENCE_WRITE=1`, as set by `cargo xtask reference`, writes them.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use std::fs;

@@ -1,4 +1,5 @@
-//! Rollouts by the real program and simulated nodes: to the end, back again, and over crashes.
+//! Rollouts by the real program to simulated nodes: completed, rolled back, and interrupted by
+//! crashes.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const NODES: usize = 4;
 
-/// A control plane with nodes that run a bundle already.
+/// A control plane whose nodes already run a bundle.
 struct World {
     folder: TempDir,
     url: String,
@@ -64,7 +65,7 @@ impl World {
     }
 
     fn client(&self) -> Client {
-        // A control plane that was killed has lost the tokens of the rate limit that it held in memory.
+        // A killed control plane has lost the tokens of the rate limit, which are in memory.
         let client = self.program.client().with_bearer(&self.key);
         client.obeying_rate_limits()
     }
@@ -74,7 +75,7 @@ impl World {
     }
 
     fn get(&self, rest: &str) -> Value {
-        // A key may send five requests per second.
+        // A key may send five requests a second.
         pause(Duration::from_millis(250));
         let answer = self.client().get(&self.path(rest));
         assert_eq!(answer.status, 200, "{rest}: {}", answer.text);
@@ -96,7 +97,7 @@ impl World {
             .to_owned()
     }
 
-    /// A rollout in batches of one.
+    /// Creates a rollout with batches of one node.
     fn plan(&self, bundle: &str, settings: &Value) -> String {
         let mut body = json!({
             "bundle": bundle, "labels": {"tier": "edge"}, "batch_count": 1, "soak_secs": 1,
@@ -133,7 +134,7 @@ impl World {
         until("all nodes run the bundle", || self.fleet.active() == all);
     }
 
-    /// Kills the program as a crash does, and starts it again.
+    /// Kills the program, as in a crash, and starts it again.
     fn crash(&mut self) {
         self.program.kill();
         self.program = Program::start(CONTROLD, &arguments(&self.folder, &self.url));
@@ -226,7 +227,8 @@ fn a_control_plane_that_is_killed_at_any_state_continues() {
         world.crash();
         world.until_rollout(&last, is("completed"));
         world.until_all_run(&new);
-        // Old, new, and back again for those that were switched; then new: no order was made twice.
+        // The old bundle, the new one, and the old one again for nodes that had switched; then the
+        // new one. No order was given twice.
         for node in world.fleet.ids() {
             let node = world.get(&format!("nodes/{node}"));
             let orders = node["desired"]["order"].as_i64().unwrap();

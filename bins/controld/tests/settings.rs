@@ -1,4 +1,4 @@
-//! Settings: from flags and a file, checked before anything starts, each with its effect.
+//! Settings from flags and a file: checked before anything starts, and each with its effect.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use tempfile::TempDir;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 
-/// A folder for the data, the certificate and the configuration.
+/// Folder for data, certificate and configuration.
 struct Folder(TempDir);
 
 impl Folder {
@@ -38,7 +38,7 @@ impl Folder {
         path
     }
 
-    /// Replaces the certificate of 127.0.0.1 by a new one; returns it for clients, too.
+    /// Replaces the certificate of 127.0.0.1 by a new one; returns it as a root for clients.
     fn certify(&self, name: &str) -> String {
         let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         self.write("cert.pem", &made.cert.pem());
@@ -62,7 +62,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Returns true if a client that trusts `ca_file` only gets an authentication error, and no TLS
+/// Returns true if a client that trusts only `ca_file` gets an authentication error, but no TLS
 /// error.
 fn is_trusted(program: &Program, ca_file: &str) -> bool {
     let ran = run(&[
@@ -104,15 +104,15 @@ fn a_certificate_is_served_and_read_again_on_sighup() {
     assert!(is_trusted(&program, &second), "a bad file changes nothing");
 }
 
-/// The status of a guess at a key that a balancer forwards for `client`.
+/// Returns the status of a request with a wrong key that a balancer forwards for `client`.
 fn guess(program: &Program, client: &str) -> u16 {
     let guess = program.client().with_bearer(&"x".repeat(43));
     let fields = [("x-forwarded-for", client)];
     guess.send("GET", "/api/v1/orgs", &fields, None).status
 }
 
-/// Number of wrong credentials that are compared before the lockout. The bucket holds 60, and fills by five a second
-/// meanwhile.
+/// Returns the number of wrong credentials until the lockout. The bucket holds 60, and refills by
+/// five a second.
 fn guesses_until_refused(program: &Program, clients: impl Iterator<Item = String>) -> usize {
     let statuses = clients.take(1_000).map(|client| guess(program, &client));
     let compared: Vec<u16> = statuses.take_while(|status| *status != 429).collect();
@@ -278,7 +278,7 @@ fn a_file_sets_what_flags_leave_open() {
         assert!(Path::new(made).exists(), "{made}");
     }
     assert!(!Path::new(&data).join("master.key").exists());
-    // The same file serves the other commands.
+    // The same file applies to the other commands.
     let verified = run(&["audit", "verify", "--config", &file]);
     assert!(verified.status.success(), "{}", text(&verified.stderr));
 }
@@ -336,8 +336,8 @@ fn keys_are_not_sent_without_tls_off_loopback() {
     );
 }
 
-/// Starts `controld` with an address for metrics; returns the process, the interface and the
-/// address.
+/// Starts `controld` with an address for metrics; returns the process, the interface's address and
+/// the metrics' address.
 fn with_metrics(data: &str) -> (Child, String, String) {
     let mut command = Command::new(CONTROLD);
     command.args(["--listen", "127.0.0.1:0", "--data-dir", data]);
@@ -398,7 +398,7 @@ fn heartbeats_have_bounds() {
     }
 }
 
-/// Requests `/health` on a connection that stays open; `None` if it is closed instead.
+/// Requests `/health` on a connection that stays open; `None` if the connection is closed instead.
 fn status_line(stream: &mut TcpStream) -> Option<String> {
     let request = b"GET /health HTTP/1.1\r\nhost: control\r\n\r\n";
     stream.write_all(request).ok()?;
@@ -455,7 +455,7 @@ fn bytes_that_are_not_a_request_are_answered_like_every_error() {
         let mut stream = TcpStream::connect(authority).unwrap();
         let time = Some(Duration::from_secs(30));
         stream.set_read_timeout(time).unwrap();
-        // The response may arrive before the request is sent completely.
+        // The response may arrive before the request is completely sent.
         drop(stream.write_all(bytes.as_bytes()));
         let mut answer = Vec::new();
         drop(stream.read_to_end(&mut answer));
@@ -481,7 +481,7 @@ fn every_counter_exists_before_its_first_event() {
     let program = Program::start(CONTROLD, &["--data-dir", &folder.path("data")]);
     let metrics = program.client().get("/metrics").text;
     for metric in METRICS {
-        // Its labels are routes and statuses.
+        // Has labels for routes and statuses, so it appears with the first request.
         let may_be_absent = metric.name == "control_requests_total";
         let is_there = metrics
             .lines()
@@ -492,7 +492,7 @@ fn every_counter_exists_before_its_first_event() {
     }
 }
 
-/// A connection from `source`, a client address unused by the other tests.
+/// Connects from `source`, an address that no other test uses.
 fn connect_from(source: &str, authority: &str) -> TcpStream {
     let address: SocketAddr = format!("{source}:0").parse().unwrap();
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -621,7 +621,7 @@ fn secrets_without_their_key_are_reported_at_the_start() {
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     let printed = text(&run(&start).stderr);
     assert!(printed.contains("lacks the key "), "{printed}");
-    // The key of the audit log is sealed as well.
+    // The key of the audit log is encrypted, too.
     let verified = run(&["audit", "verify", "--data-dir", &data]);
     let printed = text(&verified.stderr);
     assert!(!verified.status.success(), "{printed}");
@@ -631,7 +631,7 @@ fn secrets_without_their_key_are_reported_at_the_start() {
     );
 }
 
-/// Creates a data folder with a database; returns its name.
+/// Creates a data folder with a database; returns its path.
 fn data_folder(folder: &Folder) -> String {
     let data = folder.path("data");
     let password = folder.write("password", "correct horse battery");
@@ -643,7 +643,7 @@ fn data_folder(folder: &Folder) -> String {
     data
 }
 
-/// Checks that start and check both refuse the folder, with the reason.
+/// Checks that `serve` and `check` both refuse the folder, for this reason.
 fn assert_refused(data: &str, reason: &str) {
     for command in [&["check"][..], &["--listen", "127.0.0.1:0"]] {
         let refused = run(&[command, &["--data-dir", data]].concat());

@@ -1,6 +1,8 @@
-//! Rollouts to simulated nodes with the real client: good bundles arrive, harmful ones are stopped.
+//! Rollouts to simulated nodes with the real client: good bundles are completed, harmful ones
+//! stopped.
 //!
-//! `cargo xtask fleet` sets `CONTROLD_SIMULATION` to a JSON object with the fields of [`Size`].
+//! `CONTROLD_SIMULATION`, as set by `cargo xtask fleet`, is a JSON object with the fields of
+//! [`Size`].
 #![expect(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -17,7 +19,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
-/// The planted faults of the small run: one of each kind of evidence.
+/// Faults in the small simulation: one of each kind of evidence.
 const PLANTED_FAULTS: [&str; 6] = ["error", "slow", "reason", "invalid", "silent", "dead"];
 /// Maximum number of nodes of a measured batch.
 const MAX_STEP_BATCH: usize = 10;
@@ -62,7 +64,7 @@ impl Size {
     }
 }
 
-/// A control plane with an operator.
+/// A control plane and an operator.
 struct World {
     _folder: TempDir,
     _program: Program,
@@ -84,7 +86,7 @@ impl World {
         }
     }
 
-    /// A fleet that runs a good bundle.
+    /// Creates a fleet that runs a good bundle.
     fn fleet(&self, size: &Size) -> SimulatedFleet {
         let measurement = Measurement::start(&self.operator);
         let fleet = SimulatedFleet::start(&self.operator, size.options());
@@ -113,8 +115,7 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// Tests the faults, as many concurrently as there are groups; returns the ones that were not
-/// stopped.
+/// Tests the faults, one per group at the same time. Returns those that were not stopped.
 fn slipped(
     world: &World,
     fleet: &SimulatedFleet,
@@ -159,12 +160,12 @@ fn roll_out_well(world: &World, fleet: &SimulatedFleet, name: &str, pace: Rollou
     assert_eq!(fleet.running(&bundle), fleet.options().nodes);
 }
 
-/// Nodes of a batch, so that the nodes are enough for every batch that is opened.
+/// Returns the size of a batch that leaves enough nodes for all batches.
 fn step_batch(nodes: usize) -> usize {
     (nodes / usize::from(STEP_BATCHES + 1)).min(MAX_STEP_BATCH)
 }
 
-/// The mean time of a step with this many nodes in the rollout outside the batch.
+/// Returns the mean duration of a step, with this number of nodes outside of the batch.
 fn step_time(world: &World, bundle: &str, batch: usize) -> Duration {
     let measurement = Measurement::start(&world.operator);
     world
@@ -175,7 +176,7 @@ fn step_time(world: &World, bundle: &str, batch: usize) -> Duration {
     usage.step_time
 }
 
-/// Four times the nodes outside the batch must not double the cost of a step.
+/// Checks that four times as many nodes outside of the batch do not double the cost of a step.
 fn compare_steps(size: &Size) {
     let batch = step_batch(size.nodes);
     assert!(
@@ -254,7 +255,7 @@ fn harmful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
         max_interval: Duration::from_secs(1),
         pace: RolloutPace {
             batch_percent: 50,
-            // A node that dies is offline after three seconds: a shorter soak may end before.
+            // A dead node is offline after three seconds, so the soak must be longer.
             soak_secs: 4,
             deadline_secs: 8,
         },
@@ -265,7 +266,7 @@ fn harmful_bundles_are_stopped_in_their_first_batch_and_good_ones_arrive() {
     let tried = PLANTED_FAULTS.map(named);
     let slipped = slipped(&world, &fleet, &tried, size.pace);
     assert!(slipped.is_empty(), "not stopped: {slipped:#?}");
-    // A machine under load must not make a good rollout late.
+    // Time for a slow machine: a good rollout must not miss its deadline.
     size.pace.deadline_secs = 120;
     roll_out_well(&world, &fleet, "good", size.pace);
 }

@@ -12,16 +12,16 @@ const LISTENER: &str = "listeners { listener \"main\" { address \"127.0.0.1:8080
 const UPSTREAMS: &str = "upstreams {\n    upstream \"back\" { target \"127.0.0.1:3000\" }\n    \
                          upstream \"front\" { target \"127.0.0.1:3001\" }\n}\n";
 const ADMIN: &str = "route \"admin\" { matches { path-prefix \"/admin\" }; upstream \"back\" }";
-/// Nodes of the test have no traffic that a gate could compare.
+/// Skips the gate: nodes of the test have no traffic to compare.
 const QUICK: &str = "--soak-secs 1 --batch-percent 50 --skip-gate true";
 
-/// A repository with the folder `edge`, and the pipeline of one page.
+/// A repository with the folder `edge` and a pipeline of the documentation.
 struct Checkout<'a> {
     world: &'a World,
     project: String,
     plan_key: String,
     deploy_key: String,
-    /// The commands of a pipeline: for a proposed change, and for an accepted one.
+    /// Commands of the pipeline: for a proposed change, and for an accepted one.
     pipeline: [String; 2],
 }
 
@@ -53,7 +53,7 @@ impl<'a> Checkout<'a> {
         self.run(&command, &self.deploy_key, commit)
     }
 
-    /// Runs a command in the repository, with the variables that a pipeline has.
+    /// Runs a command in the repository, with the environment variables of a pipeline.
     fn run(&self, command: &str, key: &str, commit: &str) -> Done {
         let program = Path::new(crate::CONTROLD).parent().unwrap().display();
         let path = format!("{program}:{}", std::env::var("PATH").unwrap());
@@ -72,7 +72,7 @@ impl<'a> Checkout<'a> {
     }
 }
 
-/// The secrets of the keys that the page makes.
+/// Runs the page's commands that create keys; returns the secrets.
 fn keys(world: &World) -> Vec<String> {
     let lines = PAGE.lines();
     let lines = lines.filter_map(|line| line.strip_prefix("controld ctl api-key create "));
@@ -84,7 +84,7 @@ fn keys(world: &World) -> Vec<String> {
     made.collect()
 }
 
-/// The commands of the page's pipeline on lines that begin so.
+/// Returns the commands of the page's pipeline, in lines that start with `begin`.
 fn pipeline(begin: &str) -> [String; 2] {
     let lines = PAGE.lines().map(str::trim);
     let commands = lines.filter_map(|line| line.strip_prefix(begin));
@@ -170,7 +170,7 @@ fn an_exit_code_fails_the_pipeline_of_a_bad_change() {
             refused.error
         );
     }
-    // The bundle of this name and these bytes is used again.
+    // The bundle with this name and contents is reused.
     checkout.commit(&ADMIN.replace("/admin", "/office"));
     let made = world.json(&[
         "bundle",
@@ -226,7 +226,7 @@ fn a_policy_binds_pipelines() {
         frozen.error
     );
     assert_eq!(rollouts(&world).len(), 0);
-    // The commands of the page itself.
+    // Runs the commands on the page.
     let commands = PAGE
         .lines()
         .filter(|line| line.starts_with("controld ctl project "));

@@ -18,14 +18,13 @@ use tempfile::TempDir;
 
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 
-/// A control plane after set-up, and a folder for the files of `ctl login`.
+/// A control plane after set-up, and a folder for files of `ctl login`.
 struct World {
     program: Program,
     folder: TempDir,
     key: String,
 }
 
-/// Output and exit status of a command.
 struct Done {
     code: i32,
     out: String,
@@ -397,7 +396,7 @@ fn a_file_is_applied() {
         apply(&[]),
         "project/edge unchanged\nproject/core unchanged\n"
     );
-    // Objects that the file does not name are left, unless they are to be pruned.
+    // Objects that are missing in the file stay, unless `--prune` is given.
     fs::write(&file, json!({"projects": [{"name": "edge"}]}).to_string()).unwrap();
     assert_eq!(apply(&[]), "project/edge unchanged\n");
     assert_eq!(

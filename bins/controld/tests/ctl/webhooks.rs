@@ -90,7 +90,7 @@ fn secrets_of_what_a_file_makes_are_shown() {
             made.out
         );
     }
-    // A changed one is updated by its version.
+    // The update sends the version of the changed webhook.
     let wanted = wanted.to_string().replace("drift.opened", "node.silent");
     fs::write(&file, wanted).unwrap();
     let changed = world.ctl(&apply);

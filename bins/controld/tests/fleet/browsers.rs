@@ -1,7 +1,9 @@
-//! Browsers that are open on a rollout that runs: the cost of their streams and of the pages that they load again.
+//! Cost of browsers that show a running rollout: of their event streams, and of reloading pages
+//! after events.
 //!
-//! `CONTROLD_BROWSERS="10 60"`, as `cargo xtask fleet --browsers 10 --seconds 60` sets it: the number of browsers, and for
-//! how many seconds they are open. Without it there are three for 15 seconds, and their cost has no limit.
+//! `CONTROLD_BROWSERS="10 60"`, as set by `cargo xtask fleet --browsers 10 --seconds 60`, is the
+//! number of browsers and the duration in seconds. Without it, three browsers run for 15 seconds,
+//! and their cost has no limit.
 
 use crate::CONTROLD;
 use control_simulator::{FleetOptions, Measurement, Operator, SimulatedFleet};
@@ -14,14 +16,15 @@ use std::thread;
 use std::time::Duration;
 
 const NODES: usize = 40;
-/// Share of a core that all browsers together may cost.
+/// Maximum share of a core that all browsers together may use.
 const MAX_CORE_SHARE: f64 = 0.05;
-/// A live page is loaded again seven seconds after the event before, if nodes report and nothing else happens.
+/// Maximum time between reloads of a live page. If only reports of nodes arrive, it reloads seven
+/// seconds after the last event.
 const MAX_BETWEEN_LOADS: Duration = Duration::from_secs(20);
-/// Pages that are loaded at once, to see from which rate limit they take.
+/// Number of simultaneous requests for pages, to find out which rate limit applies.
 const BURST: usize = 30;
 
-/// Size and duration of the run.
+/// Size and duration of a run.
 struct Size {
     browsers: usize,
     time: Duration,
@@ -46,7 +49,7 @@ impl Size {
     }
 }
 
-/// The session and the page of a browser.
+/// Session and page of a browser.
 struct Browser<'a> {
     authority: &'a str,
     session: &'a str,
@@ -54,7 +57,7 @@ struct Browser<'a> {
 }
 
 impl Browser<'_> {
-    /// Sends a request by a new connection.
+    /// Sends a request on a new connection.
     fn open(&self, path: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(self.authority).unwrap();
         stream.set_nodelay(true).unwrap();
@@ -70,7 +73,8 @@ impl Browser<'_> {
         stream.write_all(request.as_bytes()).unwrap();
     }
 
-    /// Follows the events of the page and loads it after each, as its script does; how many times.
+    /// Follows the page's events and reloads it after each, as its script does. Returns the number
+    /// of reloads.
     fn follow(&self, time: Duration) -> usize {
         let clock = Stopwatch::start();
         let mut pages = self.open(self.page);
@@ -80,7 +84,7 @@ impl Browser<'_> {
         events.get_ref().set_read_timeout(second).unwrap();
         let (mut line, mut loads) = (Vec::new(), 0);
         while clock.elapsed() < time {
-            // `line` keeps the bytes from before a timeout.
+            // `line` keeps bytes received before a timeout.
             if events.read_until(b'\n', &mut line).is_err() {
                 continue;
             }
@@ -96,7 +100,7 @@ impl Browser<'_> {
     }
 }
 
-/// Reads a page with a length.
+/// Reads a response of known length.
 fn read_page(stream: &mut BufReader<TcpStream>) {
     let (mut line, mut length) = (String::new(), 0);
     stream.read_line(&mut line).unwrap();
@@ -114,7 +118,7 @@ fn read_page(stream: &mut BufReader<TcpStream>) {
     stream.read_exact(&mut page).unwrap();
 }
 
-/// The session of the user that set the control plane up.
+/// Returns the session cookie of the user that ran the set-up.
 fn session(client: &Client) -> String {
     let body = json!({"email": "ann@example.com", "password": "correct horse"});
     let signed_in = client.post("/api/v1/sign-in", &body);
@@ -124,7 +128,7 @@ fn session(client: &Client) -> String {
     rest.split(';').next().unwrap().to_owned()
 }
 
-/// The page of a rollout with a first batch that runs for hours.
+/// Starts a rollout whose first batch runs for hours; returns its page.
 fn running_rollout(client: &Client, operator: &Operator) -> String {
     let project = operator.project();
     let rollouts = format!("/api/v1/projects/{project}/rollouts");
@@ -139,7 +143,7 @@ fn running_rollout(client: &Client, operator: &Operator) -> String {
     format!("/projects/{project}/rollouts/{id}")
 }
 
-/// Requests that the session may still send to the interface.
+/// Returns the number of requests that the session may still send to the interface.
 fn remaining(client: &Client, session: &str) -> i64 {
     let cookie = format!("session={session}");
     let answer = client.send("GET", "/api/v1/users/me", &[("cookie", &cookie)], None);

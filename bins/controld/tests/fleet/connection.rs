@@ -1,4 +1,4 @@
-//! A connection from an address of the test's choice: clients of many addresses on one machine.
+//! HTTP client with a chosen source address: many clients on one machine.
 
 use std::future::pending;
 use std::io::{Error, ErrorKind, Result};
@@ -8,10 +8,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-/// The field of a credential, such as `authorization: Bearer …`.
+/// Header field with a credential, such as `authorization: Bearer …`.
 pub(crate) type Credential = String;
 
-/// One address of the loopback network, with a connection that is kept while it is good.
+/// Client with a source address on the loopback network, and a reusable connection.
 #[derive(Debug)]
 pub(crate) struct Caller {
     from: Ipv4Addr,
@@ -19,11 +19,11 @@ pub(crate) struct Caller {
     stream: Option<BufReader<TcpStream>>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: u16,
-    /// The `ETag`; empty without one.
+    /// Value of `ETag`; empty without one.
     pub(crate) tag: String,
     pub(crate) body: Vec<u8>,
 }
@@ -36,12 +36,12 @@ pub(crate) fn node_key(key: &str) -> Credential {
     format!("x-service-node-key: {key}")
 }
 
-/// The time between two requests of a load.
+/// Waits between two requests of a load.
 pub(crate) async fn pace(time: Duration) {
     drop(timeout(time, pending::<()>()).await);
 }
 
-/// A connection from `from`.
+/// Connects from the address `from`.
 pub(crate) async fn connect(from: Ipv4Addr, to: SocketAddr) -> Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.bind(SocketAddr::from((from, 0)))?;
@@ -50,7 +50,7 @@ pub(crate) async fn connect(from: Ipv4Addr, to: SocketAddr) -> Result<TcpStream>
     Ok(stream)
 }
 
-/// The head of a request with a body of `length` bytes.
+/// Formats the head of a request with a body of `length` bytes.
 pub(crate) fn head(method: &str, path: &str, credential: &str, length: usize) -> String {
     format!(
         "{method} /api/v1{path} HTTP/1.1\r\nhost: control\r\n{credential}\r\n\
@@ -67,7 +67,8 @@ impl Caller {
         }
     }
 
-    /// Sends a request and reads its answer. After an error the next request has a new connection.
+    /// Sends a request and reads its response. After an error, the next request uses a new
+    /// connection.
     pub(crate) async fn call(
         &mut self,
         (method, path): (&str, &str),
@@ -87,7 +88,7 @@ impl Caller {
     }
 }
 
-/// An answer with a length, and whether the connection stays open after it.
+/// Reads a response of known length. Also returns whether the connection stays open.
 async fn read_answer(stream: &mut BufReader<TcpStream>) -> Result<(Answered, bool)> {
     let malformed = || Error::new(ErrorKind::InvalidData, "no answer with a length");
     let mut line = String::new();

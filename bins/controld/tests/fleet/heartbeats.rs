@@ -1,8 +1,8 @@
-//! A fleet of simulated nodes sends heartbeats to the real program.
+//! Heartbeats of simulated nodes to the real program.
 //!
-//! `CONTROLD_FLEET="20000 60 sqlite"`, as set by `cargo xtask fleet`: number of nodes, each with a
-//! heartbeat in 30 seconds, duration in seconds, database. Without it a small fleet sends one
-//! round.
+//! `CONTROLD_FLEET="20000 60 sqlite"`, as set by `cargo xtask fleet`, is the number of nodes, each
+//! with a heartbeat every 30 seconds, the duration in seconds, and the database. Without it, a
+//! small fleet sends one round.
 use crate::CONTROLD;
 use crate::nodes::{database_url, insert};
 use control_domain::Tenant;
@@ -18,10 +18,10 @@ use std::time::Duration;
 
 const INTERVAL: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 64;
-/// Prime, so that neighbours in the database are not neighbours in time.
+/// A prime: nodes that are adjacent in the database send at different times.
 const STRIDE: usize = 7_919;
 
-/// Size and duration of the run.
+/// Size and duration of a run.
 struct Size {
     nodes: usize,
     time: Duration,
@@ -61,7 +61,7 @@ impl Size {
 struct SimulatedNode {
     id: NodeId,
     key: String,
-    /// Time of its heartbeat in each interval.
+    /// Time of the heartbeat within each interval.
     offset: Duration,
 }
 
@@ -70,7 +70,7 @@ fn tenant(operator: &Operator) -> Tenant {
     Tenant::project(OrgId(org.unwrap()), ProjectId(project.unwrap()))
 }
 
-/// The nodes of a project, with their moments in each interval.
+/// Returns the nodes of a project, with their times within the interval.
 fn nodes(url: &str, tenant: Tenant, size: &Size) -> Vec<SimulatedNode> {
     let share = u32::try_from(size.nodes).unwrap();
     let inserted = insert(url, tenant, size.nodes).into_iter().enumerate();
@@ -82,7 +82,7 @@ fn nodes(url: &str, tenant: Tenant, size: &Size) -> Vec<SimulatedNode> {
     simulated.collect()
 }
 
-/// One connection that is kept, as a node keeps its own.
+/// Connection that stays open, as that of a real node.
 struct Connection {
     stream: BufReader<TcpStream>,
 }
@@ -121,7 +121,7 @@ impl Connection {
     }
 }
 
-/// Sends the heartbeats of `nodes` when due; returns the delay of each response.
+/// Sends the heartbeats of `nodes` when they are due. Returns the delay of each response.
 fn beat(nodes: &[&SimulatedNode], authority: &str, size: &Size, clock: Stopwatch) -> Vec<Duration> {
     let mut connection = Connection::open(authority);
     let (mut latencies, mut round) = (Vec::new(), Duration::ZERO);
@@ -137,7 +137,7 @@ fn beat(nodes: &[&SimulatedNode], authority: &str, size: &Size, clock: Stopwatch
     latencies
 }
 
-/// Requests of an operator meanwhile.
+/// Sends requests of an operator during the heartbeats.
 fn operate(
     program: &Program,
     key: &str,
@@ -176,7 +176,7 @@ fn quantiles(what: &str, latencies: &mut [Duration]) -> Duration {
     p99
 }
 
-/// Bytes that the program's writes cost its disks; of PostgreSQL's none are its own.
+/// Returns the bytes that the program wrote to disk. With PostgreSQL it writes none itself.
 fn written_bytes(program: &Program) -> u64 {
     let counters = std::fs::read_to_string(format!("/proc/{}/io", program.id())).unwrap();
     let mut lines = counters.lines();

@@ -1,7 +1,8 @@
-//! Long polls of many nodes at once, each on a connection of its own, and the orders that wake them.
+//! Long polls of many nodes at once, each on its own connection, and orders that complete them.
 //!
-//! `CONTROLD_POLLS=19000`, as `cargo xtask fleet --polls` sets it; the files that a process may open bound it, for each
-//! poll has a socket on either side. Without it there are few.
+//! `CONTROLD_POLLS=19000`, as set by `cargo xtask fleet --polls`, is the number of polls. The limit
+//! of open files of a process is an upper bound, because each poll uses a socket on either side.
+//! Without it, there are few.
 
 use crate::CONTROLD;
 use crate::connection::{Caller, bearer, node_key, pace};
@@ -19,16 +20,16 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 
 const DEFAULT_POLLS: usize = 300;
-/// Nodes of one assignment.
+/// Number of nodes in one assignment.
 const ASSIGNED: usize = 200;
-/// Connections that are made at once.
+/// Number of connections to open at once.
 const PIECE: usize = 500;
-/// A key may send five requests a second.
+/// Pause between requests of a key, which may send five a second.
 const PACE: Duration = Duration::from_millis(220);
-/// From the last order to the last answer.
+/// Maximum time from the last order to the last response.
 const MAX_WAKE: Duration = Duration::from_mins(1);
 
-/// Waits for the first order; returns its time of arrival.
+/// Waits for the first order; returns the time of its arrival.
 async fn poll(
     node: InsertedNode,
     to: SocketAddr,

@@ -1,5 +1,5 @@
-//! Load on the real program: heartbeats of a fleet, long polls, browsers on a rollout, ten organizations of which one is
-//! hostile.
+//! Load on the real program: heartbeats of a fleet, long polls, browsers on a rollout, and one
+//! hostile organization among ten.
 #![expect(
     clippy::indexing_slicing,
     clippy::print_stdout,

@@ -1,4 +1,5 @@
-//! Nodes in the database: registration is limited by address, and is not measured.
+//! Nodes that are inserted into the database directly: registration has a rate limit, and is not
+//! measured.
 
 use control_auth::Secret;
 use control_domain::{Labels, Name, Node, Tenant};
@@ -8,10 +9,10 @@ use control_wire::NodeId;
 use jiff::Timestamp;
 use std::path::Path;
 
-/// Nodes that are inserted in one transaction.
+/// Number of nodes per transaction.
 const CHUNK: usize = 1_000;
 
-/// A node with its key.
+/// A node and its key.
 #[derive(Clone, Debug)]
 pub(crate) struct InsertedNode {
     pub(crate) id: NodeId,
@@ -57,7 +58,7 @@ pub(crate) fn insert(url: &str, tenant: Tenant, count: usize) -> Vec<InsertedNod
     nodes
 }
 
-/// The database of a program with this data folder.
+/// Returns the URL of the database of a program with this data folder.
 pub(crate) fn database_url(folder: &Path, database: &Database) -> String {
     match database.kind {
         "postgres" => database.url.clone(),

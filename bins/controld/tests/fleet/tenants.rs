@@ -1,7 +1,8 @@
-//! Ten organizations, one of them hostile: calls of the other nine without its load, and under it.
+//! Response times for nine organizations, without and with the load of a hostile tenth.
 //!
-//! `CONTROLD_TENANTS="60"`, as set by `cargo xtask chaos --tenants`: seconds of each part. Without
-//! it both are short, and only failures count, because other tests run concurrently.
+//! `CONTROLD_TENANTS="60"`, as set by `cargo xtask chaos --tenants`, is the duration of each part
+//! in seconds. Without it, both parts are short and only failures count, because other tests run at
+//! the same time.
 #![expect(
     clippy::disallowed_types,
     reason = "tasks of a test share their counts"
@@ -29,15 +30,15 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 const TENANTS: u8 = 10;
-/// Pause between two calls of a tenant: a key may send five requests per second.
+/// Pause between requests of a tenant, whose key may send five a second.
 const PACE: Duration = Duration::from_millis(300);
-/// API keys of the hostile organization, each with a rate of its own.
+/// Number of API keys of the hostile organization, each with its own rate limit.
 const HOSTILE_KEYS: usize = 16;
 const HOSTILE_NODES: usize = 60;
-/// A refused attack is repeated after this time, so that the load is the program's.
+/// Pause after a refused attack, so that most of the load is on the program, not on the attacker.
 const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const SILENT_CONNECTIONS: usize = 600;
-/// Sent once per second: above the minimum upload rate of controld, 16 KiB/s.
+/// Sent once per second, which is above the minimum upload rate of 16 KiB/s.
 static SLOW_PIECE: [u8; 24 * 1024] = [b' '; 24 * 1024];
 const MAX_CALL: Duration = Duration::from_secs(2);
 const MAX_MEMORY_BYTES: u64 = 300 * 1024 * 1024;
@@ -52,14 +53,14 @@ struct Organization {
     nodes: Vec<InsertedNode>,
 }
 
-/// Calls of the nine: their durations, and the failed ones.
+/// Requests of the nine organizations: their durations, and the failures.
 #[derive(Debug, Default)]
 struct Calls {
     latencies: Vec<Duration>,
     failures: BTreeMap<String, usize>,
 }
 
-/// Answers to the hostile organization, by attack and status.
+/// Number of responses to the hostile organization, by attack and status.
 type Answers = Arc<Mutex<BTreeMap<(&'static str, u16), usize>>>;
 
 fn run(words: &[&str]) -> String {
@@ -68,7 +69,7 @@ fn run(words: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// Creates an organization by the command line, because the API does not allow a second one.
+/// Creates an organization on the command line, because the interface permits only one.
 fn organization(data: &str, number: u8) -> String {
     let (email, name) = (format!("a@{number}.example"), format!("tenant {number}"));
     let create = ["admin", "create", "--data-dir", data, "--email", &email];
@@ -117,7 +118,7 @@ fn tenant(organization: &Organization) -> Tenant {
     )
 }
 
-/// A day's work of an organization, at its pace.
+/// Sends the typical requests of an organization, with pauses.
 async fn work(own: Organization, to: SocketAddr, time: Duration) -> Calls {
     let Organization {
         address,
@@ -205,7 +206,7 @@ async fn work_of_all(organizations: &[Organization], to: SocketAddr, time: Durat
     all
 }
 
-/// Routes with these matches, one each.
+/// Generates a configuration with one route per match.
 fn configuration(routes: usize, matches: impl Fn(usize) -> String) -> String {
     let mut text = "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }\n\
                     upstreams { upstream \"u\" { target \"10.0.0.1:80\" } }\nroutes {\n"
@@ -235,7 +236,7 @@ fn tests(count: usize) -> String {
     format!("tests {{\n{tests}}}\n")
 }
 
-/// A heartbeat near its limit of 512 KiB; two variants, so that each is news.
+/// Returns a heartbeat near the limit of 512 KiB. Two variants alternate, so that each is a change.
 fn fat_heartbeat(variant: usize) -> Vec<u8> {
     let (name, latency) = ("n".repeat(200), [variant; 12]);
     let routes = (0..500).map(|number| {
@@ -251,7 +252,6 @@ fn fat_heartbeat(variant: usize) -> Vec<u8> {
     body.to_string().into_bytes()
 }
 
-/// The hostile organization.
 struct Attacker {
     own: Organization,
     to: SocketAddr,
@@ -278,7 +278,7 @@ impl Attacker {
         }
     }
 
-    /// Repeats a request with these bodies in turn, by another key each time, until the tasks end.
+    /// Sends a request repeatedly until the attack ends, with the bodies and keys in turn.
     fn repeat(
         &mut self,
         attack: &'static str,
@@ -304,7 +304,7 @@ impl Attacker {
         });
     }
 
-    /// Uploads with bodies sent piece by piece.
+    /// Uploads bodies in small pieces.
     fn upload_slowly(&mut self, path: &str) {
         let (from, to) = (self.own.address, self.to);
         let head = head(
@@ -327,7 +327,7 @@ impl Attacker {
         });
     }
 
-    /// Connections that send nothing; closed ones are replaced.
+    /// Opens connections that send nothing, and replaces closed ones.
     fn be_silent(&mut self) {
         let (from, to) = (self.own.address, self.to);
         self.tasks.spawn(async move {
@@ -348,7 +348,7 @@ impl Attacker {
         });
     }
 
-    /// Begins all attacks.
+    /// Starts all attacks.
     async fn begin(&mut self) {
         let project = format!("/projects/{}", self.own.project);
         let bundles = format!("{project}/bundles");
@@ -406,7 +406,7 @@ impl Attacker {
     }
 }
 
-/// Peak memory of the program.
+/// Returns the peak memory of the program.
 fn peak_memory_bytes(program: &Program) -> u64 {
     let status = fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -486,7 +486,7 @@ fn a_hostile_organization_holds_up_no_other() {
     let memory = peak_memory_bytes(&program);
     println!("  peak memory: {} MiB", memory / (1024 * 1024));
     if full.is_none() {
-        // On a busy machine an upload may never get its place.
+        // On a busy machine, an upload may never be admitted.
         beside
             .failures
             .retain(|failure, _| !failure.ends_with(": 503"));

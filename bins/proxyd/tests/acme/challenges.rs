@@ -1,4 +1,4 @@
-//! The other challenges, external accounts and kinds of keys.
+//! Challenges other than HTTP-01, external accounts, and types of keys.
 
 use crate::site::{Site, wait_for_certificate, wait_for_failure};
 use proxy_testkit::DnsReply;
@@ -16,7 +16,7 @@ fn a_certificate_is_obtained_by_tls_alpn_01() {
     wait_for_certificate(&proxyd);
     let answer = site.ask("a.test", &pebble.issued_roots());
     assert_eq!(answer.body.as_deref(), Ok("hello"));
-    // A validation is not a failed handshake.
+    // A validation does not count as a failed handshake.
     let printed = proxyd.stdout().lines().join("\n");
     assert!(!printed.contains("client_tls_failed"), "{printed}");
 }
@@ -94,7 +94,7 @@ fn an_account_is_bound_to_an_external_one() {
         "eab {{ key-id \"{key_id}\"; key-file \"{}\" }}",
         key_file.display()
     );
-    // Other settings take effect at once, without the delay after a failure.
+    // Changed settings are applied at once, without the delay after a failure.
     let kdl = site.kdl(&site.block("\"a.test\"", &bound));
     assert_eq!(proxyd.reload(&kdl), proxy_testkit::Reload::Applied);
     wait_for_certificate(&proxyd);

@@ -1,4 +1,4 @@
-//! Failures: diagnostics for operators, and continued service for clients.
+//! Failures of issuance: diagnostics for operators, and uninterrupted service for clients.
 
 use crate::site::{Site, wait_for_certificate, wait_for_failure};
 use proxy_testkit::http;
@@ -11,7 +11,7 @@ fn an_unreachable_host_is_reported_with_advice() {
     let site = Site::new(&pebble);
     let proxyd = site.start(&site.block("\"unknown.test\"", ""));
     let failure = wait_for_failure(&proxyd);
-    // Pebble has no type of its own for names that do not resolve.
+    // Pebble has no specific problem type for names that do not resolve.
     let problem = failure.text("problem");
     assert!(
         ["dns", "connection", "malformed", "unauthorized"].contains(&problem),
@@ -24,7 +24,7 @@ fn an_unreachable_host_is_reported_with_advice() {
     assert!(!failure.text("advice").is_empty());
     assert_eq!(failure.text("stored_until"), "none");
 
-    // Without a certificate there is no handshake, and the process is ready for the rest.
+    // Without a certificate, handshakes fail, but the process is ready for everything else.
     let refused = site.ask("unknown.test", &pebble.server_roots()).body;
     assert!(refused.unwrap_err().contains("alert"));
     let admin = proxyd.admin_address().port();
@@ -58,7 +58,7 @@ fn a_failing_authority_leaves_the_old_certificate() {
     proxyd.terminate();
     assert!(proxyd.wait().success());
 
-    // Another type of key requires another certificate, which the authority refuses.
+    // Another type of key needs a new certificate, which the authority refuses.
     let proxyd = site.start(&site.block("\"a.test\"", "key-type \"ecdsa-p384\""));
     let failure = wait_for_failure(&proxyd);
     assert_eq!(failure.text("problem"), "unreachable");
@@ -102,7 +102,7 @@ fn an_authority_with_an_unknown_root_is_not_asked() {
     let block = site.block("\"a.test\"", "");
     let roots = |pebble: &Pebble| pebble.server_roots().display().to_string();
     let proxyd = site.start(&block.replace(&roots(&pebble), &roots(&other)));
-    // Written as `directory-ca-file`.
+    // Reported with the setting `directory-ca-file`.
     let failure = wait_for_failure(&proxyd);
     assert_eq!(failure.text("problem"), "unreachable", "{failure:?}");
 }

@@ -1,4 +1,4 @@
-//! Obtaining, storing and renewing by HTTP-01.
+//! Issuance, storage and renewal with HTTP-01.
 
 use crate::site::{BINARY, Site, wait_for_certificate};
 use proxy_testkit::Launch;
@@ -26,7 +26,7 @@ fn a_certificate_is_obtained_by_http_01() {
         let expected = if path.is_dir() { 0o700 } else { 0o600 };
         assert_eq!(mode, expected, "{}", path.display());
     }
-    // No challenge is in progress: the path is routed like any path.
+    // Without a pending challenge, the path is routed like any other.
     let (status, body) = http(site.http_port, "/.well-known/acme-challenge/token");
     assert_eq!((status, &*body), (200, "hello"));
 
@@ -80,7 +80,7 @@ fn a_certificate_is_renewed_without_a_lost_request() {
     let proxyd = site.start(&site.block("\"a.test\"", ""));
     wait_for_certificate(&proxyd);
 
-    // The lifetime is short; its end is not tested here.
+    // The certificate is short-lived; its expiry is not tested here.
     let roots = pebble.issued_roots();
     let first = std::fs::read(site.file(".pem")).unwrap();
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Certificates obtained by ACME from Pebble, the test authority of Let's Encrypt, by the real binary.
+//! ACME with the real program, and Pebble, the test authority of Let's Encrypt.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "tests may fail loudly")]
 
 mod site;

@@ -1,10 +1,10 @@
-//! One storage for several processes.
+//! Several processes with one certificate storage.
 
 use crate::site::{Site, wait_for_certificate};
 use proxy_testkit::{Pebble, Policy};
 use proxy_testkit::{Proxyd, Upgrade, free_port};
 
-/// Certificates that a process has ordered.
+/// Returns the number of certificates that a process has ordered.
 fn orders(proxyd: &Proxyd) -> usize {
     let printed = proxyd.stderr().records();
     let ordered = printed.iter();
@@ -20,7 +20,7 @@ fn two_processes_obtain_one_certificate() {
     let first = Site::new(&pebble);
     let block = first.block("\"a.test\"", "");
     let one = first.start(&block);
-    // The authority reaches the first process only.
+    // The authority can reach only the first process.
     let mut second = Site::new(&pebble);
     second.http_port = free_port();
     second.tls_port = free_port();

@@ -1,4 +1,4 @@
-//! A site of which proxyd obtains the certificate.
+//! A site whose certificate `proxyd` obtains.
 
 use proxy_testkit::{CurlAnswer, https};
 use proxy_testkit::{EXTERNAL_ACCOUNT, Pebble};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
-/// A site of which proxyd obtains the certificate, with a folder for certificates that outlives the process.
+/// A site whose certificate `proxyd` obtains. The folder for certificates outlives the process.
 pub(crate) struct Site {
     pub(crate) folder: TempDir,
     directory: String,
@@ -20,7 +20,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// A site that obtains its certificate from `pebble`, and is reachable by it.
+    /// Creates a site that `pebble` can reach, and issues certificates for.
     pub(crate) fn new(pebble: &Pebble) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (_, key) = EXTERNAL_ACCOUNT;
@@ -34,7 +34,7 @@ impl Site {
         }
     }
 
-    /// The `acme` block for `hosts`, with more settings.
+    /// Formats an `acme` block for `hosts`, with further settings.
     pub(crate) fn block(&self, hosts: &str, more: &str) -> String {
         let Self {
             directory,
@@ -56,7 +56,7 @@ impl Site {
         )
     }
 
-    /// A configuration with these `acme` blocks.
+    /// Formats a configuration with `acme` blocks.
     pub(crate) fn kdl(&self, blocks: &str) -> String {
         let Self {
             http_port,
@@ -79,7 +79,7 @@ impl Site {
         )
     }
 
-    /// Starts proxyd with these `acme` blocks.
+    /// Starts `proxyd` with `acme` blocks.
     #[track_caller]
     pub(crate) fn start(&self, blocks: &str) -> Proxyd {
         Launch::new(BINARY, &self.kdl(blocks)).start()
@@ -95,20 +95,20 @@ impl Site {
         self.folder.path().join("acme")
     }
 
-    /// The files below the storage, each with its mode.
+    /// Returns the files in the storage, with their modes.
     pub(crate) fn files(&self) -> Vec<(PathBuf, u32)> {
         let mut files = Vec::new();
         walk(&self.storage(), &mut files);
         files
     }
 
-    /// The one file with this ending of its name.
+    /// Returns the only file whose name ends so.
     #[track_caller]
     pub(crate) fn file(&self, ending: &str) -> PathBuf {
         self.find(|path| path.ends_with(ending))
     }
 
-    /// The stored certificate of which `host` is the first host.
+    /// Returns the stored certificate with `host` as its first host.
     #[track_caller]
     pub(crate) fn file_of(&self, host: &str) -> PathBuf {
         let name = format!("/{host}-");
@@ -134,7 +134,7 @@ fn walk(path: &Path, files: &mut Vec<(PathBuf, u32)>) {
     }
 }
 
-/// Waits until a certificate is obtained and served.
+/// Waits until a certificate is issued and served.
 #[track_caller]
 pub(crate) fn wait_for_certificate(proxyd: &Proxyd) {
     let events = proxyd.stderr();

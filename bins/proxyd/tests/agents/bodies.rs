@@ -1,4 +1,4 @@
-//! Agents that see bodies of requests.
+//! Agents that inspect request bodies.
 
 use crate::support::{Setup, reason, refusal};
 use agent_protocol::{Allow, BodyChunk, BodyMode, Decision, HeaderEdit, ProxyMessage, Wants};
@@ -23,7 +23,7 @@ fn wants(request_body: BodyMode) -> Wants {
     }
 }
 
-/// An agent that executes `script` on pieces of bodies, and allows all heads.
+/// Starts an agent that follows `script` for pieces of bodies, and allows all heads.
 fn body_agent(
     mode: BodyMode,
     script: impl Fn(&BodyChunk<'static>) -> AgentReply + Send + Sync + 'static,
@@ -194,7 +194,7 @@ fn a_body_that_is_announced_too_large_is_refused_before_it_is_sent() {
     assert_eq!(message, error_message);
 }
 
-/// `plain` by gzip.
+/// Compresses `plain`.
 fn gzip(plain: &[u8]) -> Vec<u8> {
     let levels = CompressionLevels {
         gzip: 6,

@@ -1,4 +1,4 @@
-//! Decisions that end a request.
+//! Decisions of agents that end a request.
 
 use crate::support::{Setup, head_agent, metric, reason, refusal};
 use agent_protocol::{Block, BodyData, Challenge, Decision, Header, Redirect};

@@ -1,4 +1,4 @@
-//! The example agents, called by the real proxy.
+//! The example agents with the real proxy.
 
 use crate::support::{Setup, reason, refusal};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -19,7 +19,7 @@ fn upstream() -> Upstream {
     })
 }
 
-/// The firewall with `options`, which gets `events`, and the proxy before it.
+/// Starts the firewall with `options` and a log of `events`, and a proxy that calls it.
 fn firewall(options: &[&str], events: &str, upstream: &Upstream) -> (AgentProcess, Proxyd) {
     let agent = AgentProcess::example("waf/waf.py", options);
     let settings = format!("{CLOSED}; events {events}");
@@ -132,11 +132,11 @@ fn the_firewall_keeps_back_responses_that_leak_if_it_is_shown_them() {
     assert!(record.text("message").contains("951230"));
 }
 
-/// A database error, as matched by the rule set.
+/// A database error that the rule set recognizes.
 const LEAK: &str = "You have an error in your SQL syntax; check the manual that corresponds to your \
     MySQL server version for the right syntax to use near 'x' at line 1";
 
-/// An issuer of tokens, signed by Ed25519.
+/// Issuer of tokens with Ed25519 signatures.
 struct Issuer(Ed25519KeyPair);
 
 impl Issuer {

@@ -1,4 +1,4 @@
-//! Agents with gRPC: `protocol "ext-authz"`.
+//! Agents over gRPC: `protocol "ext-authz"`.
 
 use crate::support::{Setup, reason, refusal};
 use bytes::{BufMut, Bytes};
@@ -23,7 +23,7 @@ fn upstream() -> Upstream {
     })
 }
 
-/// A length-delimited field of a message.
+/// Encodes a length-delimited field.
 fn field(number: u8, value: &[u8]) -> Vec<u8> {
     let length = u8::try_from(value.len()).unwrap();
     assert!(length < 128);
@@ -44,7 +44,7 @@ fn header(name: &str, value: &str) -> Vec<u8> {
     field(1, &pair)
 }
 
-/// An authorization server that answers every call with this message and status.
+/// Authorization server that sends the same message and status to every call.
 struct AuthzServer {
     path: PathBuf,
     calls: Receiver<(String, Vec<u8>)>,
@@ -79,7 +79,7 @@ async fn answer(
     stream.send_trailers(trailers).unwrap();
 }
 
-/// Answers every call of a connection equally.
+/// Answers all calls of a connection in the same way.
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     message: Vec<u8>,
@@ -157,7 +157,8 @@ fn an_allowing_call_edits_the_request_and_the_response() {
     }
 }
 
-/// Answers every call over TCP with a plain allowance. Returns its address and the received paths.
+/// Starts a TCP server that allows every call. Returns its address, and the received paths and
+/// bodies.
 fn tcp_server() -> (std::net::SocketAddr, Receiver<(String, Vec<u8>)>) {
     let (calls_tx, calls) = channel();
     let (bound_tx, bound) = channel();
@@ -206,7 +207,7 @@ fn a_call_names_the_source_with_its_port() {
     assert_eq!(client.ask(get("/", &[])).status, 200);
 
     let (_, message) = server.calls.recv().unwrap();
-    // `SocketAddress`: its `address`, and its `port_value`.
+    // Message `SocketAddress`: `address` and `port_value`.
     let source = [field(2, b"192.0.2.7"), varint(3, 12_345)].concat();
     let is_in = message.windows(source.len()).any(|at| at == source);
     assert!(is_in, "{}", message.escape_ascii());

@@ -1,4 +1,4 @@
-//! Agents that fail: every outcome, under both failure modes.
+//! Failing agents: every outcome, under both failure modes.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test measures how long a request takes"
@@ -19,12 +19,12 @@ fn upstream() -> Upstream {
     })
 }
 
-/// Faults of an agent, each with the status under `failure-mode "closed"` and the reason.
+/// Faults of an agent, with the status under `failure-mode "closed"` and the reason.
 fn failures() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     [silences(), wrong_answers()].concat()
 }
 
-/// The failures of an agent that sends no decision.
+/// Faults of agents that send no decision.
 fn silences() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     vec![
         ("says nothing", AgentReply::Silence, 504, "agent_timeout"),
@@ -44,7 +44,7 @@ fn silences() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     ]
 }
 
-/// The failures of an agent that sends forbidden answers.
+/// Faults of agents that send forbidden answers.
 fn wrong_answers() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     let mut metadata = Metadata::default();
     for key in 0..30 {
@@ -112,7 +112,7 @@ fn wrong_answers() -> Vec<(&'static str, AgentReply, u16, &'static str)> {
     ]
 }
 
-/// Timeout of the agent: short where the failure is a timeout.
+/// Returns the timeout of the agent, which is short if the expected failure is a timeout.
 fn time(expected: &str) -> &'static str {
     if expected == "agent_timeout" {
         "timeout-ms 200"
@@ -235,7 +235,8 @@ fn a_late_answer_is_skipped_and_the_connection_continues() {
     let mut client = proxyd.connect();
 
     assert_eq!(client.ask(get("/", &[])).status, 504);
-    // The event, and the cancellation, which this agent answers against the rules, but only late.
+    // The event and the cancellation. The agent answers the cancelled event late, against the
+    // protocol.
     agent.wait_for_events(2);
     assert_eq!(client.ask(get("/", &[])).status, 200);
     assert_eq!(agent.connections(), 1);
@@ -295,7 +296,7 @@ fn no_more_calls_wait_for_an_agent_than_its_queue_allows() {
     assert_eq!(reason(&proxyd, &response), "agent_queue_full");
     let depth = "proxy_agent_queue_depth{agent=\"waf\"}";
     assert!((metric(&mut proxyd.connect(), depth) - 2.0).abs() < 0.1);
-    // Clients that leave take their calls with them.
+    // Calls of clients that disconnect are cancelled.
     drop(waiting);
     let end = Instant::now() + Duration::from_secs(20);
     while metric(&mut proxyd.connect(), depth) > 0.5 {
@@ -330,7 +331,7 @@ fn a_client_that_fills_the_queue_of_an_agent_leaves_room_for_others() {
         assert_eq!(other.status, 200, "{}", other.text());
     }
 
-    // The newest of the calls gave its place to the first call of another client, and was cancelled.
+    // The newest call was cancelled in favour of the first call of another client.
     let displaced = waiting.last_mut().unwrap().response();
     assert_eq!(displaced.status, 503);
     assert_eq!(reason(&proxyd, &displaced), "agent_queue_full");
@@ -355,7 +356,7 @@ fn a_flood_of_answers_ends_its_connection_alone() {
         .start();
     let mut client = proxyd.connect();
 
-    // The first answer is a decision; further ones close the connection.
+    // The first answer is a decision. Further ones close the connection.
     for _ in 0..5 {
         let status = client.ask(get("/", &[])).status;
         assert!(status == 200 || status == 500, "{status}");

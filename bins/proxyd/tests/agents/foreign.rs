@@ -1,4 +1,4 @@
-//! Authorization servers that are not ours: grpcio with Envoy's messages, and waitress.
+//! Authorization servers of other projects: grpcio with Envoy's messages, and waitress.
 
 use crate::support::{Setup, reason, refusal};
 use proxy_testkit::{AgentProcess, Proxyd, Upstream, get, ok};

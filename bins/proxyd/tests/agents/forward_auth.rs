@@ -1,4 +1,4 @@
-//! Agents with HTTP: `protocol "forward-auth"`.
+//! Agents over HTTP: `protocol "forward-auth"`.
 
 use crate::stage::wait_for_metric;
 use crate::support::{Setup, reason, refusal};
@@ -21,7 +21,7 @@ fn upstream() -> Upstream {
     })
 }
 
-/// An authentication server over HTTP/1.1.
+/// Authentication server over HTTP/1.1.
 struct AuthServer {
     path: PathBuf,
     requests: Receiver<String>,
@@ -29,12 +29,13 @@ struct AuthServer {
 }
 
 impl AuthServer {
-    /// Answers every request so.
+    /// Starts a server that always sends this response.
     fn start(answer: &'static str) -> Self {
         Self::start_with([answer, answer])
     }
 
-    /// Answers the first request of a connection with the one, and those after it with the other.
+    /// Starts a server that sends the first response first on each connection, and the second one
+    /// after that.
     fn start_with(answers: [&'static str; 2]) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("auth.sock");
@@ -200,7 +201,7 @@ fn a_denial_without_its_body_is_the_proxys_own_page_with_the_agents_other_fields
     }
 }
 
-/// Answers that two readers could take for different ones.
+/// Responses that two parsers could understand differently.
 const AMBIGUOUS: [&str; 8] = [
     "HTTP/1.1 204 No Content\nX-User: ann\n\n",
     "HTTP/1.1 204 No Content\r\nX-User: ann\n\r\n",
@@ -271,7 +272,7 @@ fn a_server_error_is_a_failure_of_the_agent_and_its_answer_the_clients_if_it_is_
         assert_eq!(upstream.requests().len(), usize::from(mode == "open"));
         if mode == "closed" {
             assert_eq!(reason(&proxyd, &response), "agent_bad_reply");
-            // The breaker has opened: the next answer is the proxy's own.
+            // The breaker is open, so the next response is the proxy's own.
             refusal(&client.ask(get("/", &[])), 503, "AGENT");
         }
         let failed = "proxy_agent_failures_total{agent=\"auth\",reason=\"agent_bad_reply\"}";

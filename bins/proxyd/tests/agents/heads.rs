@@ -1,4 +1,4 @@
-//! Request heads as agents see them, and the effects of their edits.
+//! Request heads that agents receive, and the effects of their edits.
 
 use crate::support::{Setup, allow_with, field, head, head_agent};
 use agent_protocol::{Allow, Decision, Metadata};
@@ -43,7 +43,7 @@ fn an_agent_sees_the_head_and_the_request_continues() {
     assert!(record.has("agent_ms"));
 }
 
-/// A listener behind a balancer that sends the client's address by the PROXY protocol.
+/// Listener settings behind a balancer that sends the client's address by the PROXY protocol.
 const BALANCED: &str = "proxy-protocol #true; trusted-proxies \"127.0.0.0/8\" \"192.0.2.7\"";
 
 #[test]

@@ -9,7 +9,7 @@ use std::thread;
 
 const BODY: &[u8] = b"this is the body";
 
-/// A proxy with HTTP/2 and an agent that sends this reply at `phase` once it is selected.
+/// Starts a proxy with HTTP/2, and an agent that sends this reply at `phase` once it is selected.
 fn start(phase: Phase, reply: AgentReply, settings: &str, top: &str) -> Stage {
     let settings = format!("failure-mode \"closed\"; {settings}");
     Stage::start_with(phase, vec![reply], &settings, |setup| {
@@ -98,7 +98,7 @@ fn a_grpc_caller_gets_the_error_in_trailers() {
         assert_eq!(answer.status, 200);
         assert_eq!(answer.header("grpc-status"), Some("7"));
         assert!(answer.body.is_empty());
-        // No call of gRPC is by GET.
+        // gRPC has no calls by GET.
         let answer: Answer = http.ask(call("GET")).await;
         assert_eq!((answer.status.as_u16(), answer.text()), (403, "not here"));
     });
@@ -155,7 +155,7 @@ fn a_reset_while_an_agent_is_asked_gives_everything_back() {
         assert_eq!(record.number("status"), Some(499.0), "{phase:?}");
         let mut client = stage.proxyd.connect();
         wait_for_metric(&mut client, "proxy_agent_queue_depth{agent=\"waf\"}", 0.0);
-        // The request for the metrics is the one.
+        // The only request in flight is that for the metrics.
         wait_for_metric(&mut client, "proxy_requests_in_flight", 1.0);
     }
 }
@@ -201,7 +201,7 @@ fn streams_of_one_connection_are_asked_about_at_the_same_time() {
         }
         stage.agent.wait_for_events(6);
         stage.chosen.clear();
-        // Three streams wait for the agent, and a fourth is served.
+        // Three streams wait for the agent; a fourth is served.
         assert_eq!(post(&mut http, "/").await.text(), "served");
         drop(waiting);
     });

@@ -1,4 +1,4 @@
-//! Login servers behind an upstream, as their documentation has them for other proxies.
+//! Login servers behind an upstream, configured as they document it for other proxies.
 
 use crate::stage::wait_for_metric;
 use crate::support::{Setup, reason};
@@ -14,7 +14,7 @@ fn application() -> Upstream {
     })
 }
 
-/// A server that answers each request by `answer`.
+/// Starts a server that computes its responses with `answer`.
 fn server(answer: impl Fn(&Request) -> String + Send + Sync + 'static) -> Upstream {
     Upstream::start(move |served| {
         while let Some(request) = served.request() {
@@ -32,7 +32,7 @@ fn has_cookie(request: &Request, cookie: &str) -> bool {
     cookies.split("; ").any(|one| one == cookie)
 }
 
-/// `/api/authz/forward-auth` of Authelia 4.38: its documentation for Traefik, Caddy and `HAProxy`.
+/// Authelia 4.38 at `/api/authz/forward-auth`, as documented for Traefik, Caddy and `HAProxy`.
 fn authelia(request: &Request) -> String {
     let needed = ["method", "proto", "host", "uri"].map(|name| {
         let field = request.fields.get(&format!("x-forwarded-{name}"));
@@ -117,8 +117,7 @@ fn authelia_admits_users_and_redirects_the_rest_to_its_portal() {
     assert_eq!(authelia.connections(), 1, "connections are kept");
 }
 
-/// The proxy endpoint of oauth2-proxy with `--upstream static://202` and `--reverse-proxy`, as its
-/// documentation has it for Traefik.
+/// oauth2-proxy with `--upstream static://202` and `--reverse-proxy`, as documented for Traefik.
 fn oauth2_proxy(request: &Request) -> String {
     if has_cookie(request, "_oauth2_proxy=ann") {
         return "HTTP/1.1 202 Accepted\r\nX-Auth-Request-User: ann\r\n\
@@ -198,7 +197,7 @@ fn an_agent_gets_the_host_that_is_written() {
 fn an_agent_behind_an_upstream_is_called_over_tcp() {
     let application = application();
     let auth = server(|_| "HTTP/1.1 204 No Content\r\n\r\n".to_owned());
-    // The first target refuses, and the second one is tried.
+    // The first target refuses connections, so the second one is tried.
     let targets = format!("target \"{}\"; {}", closed_port(), target(&auth));
     let settings = format!("{AMPLE}; protocol \"forward-auth\"");
     let proxyd = Setup::to(&application)

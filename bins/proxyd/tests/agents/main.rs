@@ -1,4 +1,4 @@
-//! External agents: their decisions and their failures, over real sockets.
+//! External agents over real sockets: decisions and failures.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Metrics and logs of agents.
+//! Metrics and access log of agents.
 
 use crate::stage::wait_for_metric;
 use crate::support::{Setup, head, head_agent};
@@ -16,7 +16,7 @@ fn upstream() -> Upstream {
 
 const AMPLE: &str = "failure-mode \"closed\"; timeout-ms 30000";
 
-/// Allows, with these entries for the log and for later agents.
+/// Allows the request, with entries for the access log and later agents.
 fn reply_with_metadata(entries: &[(&str, &str)]) -> AgentReply {
     let mut metadata = Metadata::default();
     for (key, value) in entries {

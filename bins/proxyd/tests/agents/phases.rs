@@ -1,4 +1,4 @@
-//! Every outcome of asking an agent, at every phase of a request.
+//! All outcomes of agent calls, at each phase of a request.
 
 mod completion;
 mod decisions;

@@ -1,4 +1,4 @@
-//! Agents that see responses, and the end of requests.
+//! Agents that inspect responses, or are informed of the end of requests.
 
 use crate::support::{Setup, reason, refusal};
 use agent_protocol::{Allow, BodyMode, Decision, HeaderEdit, ProxyMessage, Wants};
@@ -124,7 +124,7 @@ fn a_switch_of_protocols_that_an_agent_blocks_is_none() {
 
 const BODY_SETTINGS: &str = "failure-mode \"closed\"; events \"response-body\"; timeout-ms 30000";
 
-/// An agent that blocks responses with "evil" in their bodies.
+/// Starts an agent that blocks responses with "evil" in the body.
 fn on_body(response_body: BodyMode) -> FakeAgent {
     let wants = Wants {
         response_headers: true,

@@ -1,4 +1,4 @@
-//! A proxy with an agent that misbehaves at one phase of a request.
+//! A proxy whose agent misbehaves at one phase of a request.
 
 use crate::support::Setup;
 use agent_protocol::{BodyMode, ProxyMessage, Wants};
@@ -6,10 +6,10 @@ use proxy_testkit::{AgentReply, FakeAgent, Proxyd, RawClient, Response, Upstream
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Time for an agent that answers: no test may fail because the machine is slow.
+/// Timeout of agents that answer. Long, so that no test fails on a slow machine.
 pub(crate) const AMPLE: &str = "timeout-ms 30000";
 
-/// A phase of a request with an event for an agent.
+/// Phase of a request with an agent event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     RequestHeaders,
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Stages in which the agent is called.
+    /// Phases in which the agent's answer is awaited.
     pub(crate) const ASKED: [Self; 4] = [
         Self::RequestHeaders,
         Self::RequestBody,
@@ -28,7 +28,7 @@ impl Phase {
         Self::ResponseBody,
     ];
 
-    /// The phase of an event; `None` for other messages.
+    /// Returns the phase of an event; `None` for other messages.
     pub(crate) fn from_message(event: &ProxyMessage<'_>) -> Option<Self> {
         match event {
             ProxyMessage::RequestHeaders(_) => Some(Self::RequestHeaders),
@@ -40,7 +40,7 @@ impl Phase {
         }
     }
 
-    /// Its value of the label `event` of metrics.
+    /// Value of the metrics label `event`.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::RequestHeaders => "request_headers",
@@ -51,13 +51,13 @@ impl Phase {
         }
     }
 
-    /// Returns true if the target has the request already.
+    /// Returns true if the target already has the request.
     pub(crate) fn is_response(self) -> bool {
         matches!(self, Self::ResponseHeaders | Self::ResponseBody)
     }
 }
 
-/// Every event there is.
+/// Selects every event.
 pub(crate) fn all_events() -> Wants {
     Wants {
         request_body: BodyMode::Buffered,
@@ -78,12 +78,12 @@ fn upstream() -> Upstream {
     })
 }
 
-/// A request with a body, so that it has every phase.
+/// A request with a body, so that all phases occur.
 pub(crate) fn post() -> &'static [u8] {
     b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nbody"
 }
 
-/// One of a list of replies, or none of them: then the agent allows everything.
+/// Selects a reply from a list; initially none, and the agent allows everything.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen(Arc<AtomicUsize>);
 
@@ -107,7 +107,7 @@ impl Chosen {
     }
 }
 
-/// A proxy, its upstream, and its agent "waf".
+/// A proxy, its upstream, and its agent `waf`.
 pub(crate) struct Stage {
     pub(crate) agent: FakeAgent,
     pub(crate) chosen: Chosen,
@@ -116,13 +116,13 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// The agent receives every event, and allows all except at `phase`, where it sends the
-    /// selected one of `replies`.
+    /// Starts them. The agent receives every event, and allows all of them, except that it sends
+    /// the selected one of `replies` at `phase`.
     pub(crate) fn start(phase: Phase, replies: Vec<AgentReply>, settings: &str) -> Self {
         Self::start_with(phase, replies, settings, |setup| setup)
     }
 
-    /// The same with a setup that `change` has changed.
+    /// Like [`Self::start`], with a set-up modified by `change`.
     pub(crate) fn start_with(
         phase: Phase,
         replies: Vec<AgentReply>,
@@ -148,13 +148,13 @@ impl Stage {
         }
     }
 
-    /// The response to a request with a body, on a connection of its own.
+    /// Sends a request with a body on a new connection.
     pub(crate) fn ask(&self) -> Response {
         self.proxyd.connect().ask(post())
     }
 }
 
-/// Waits until a sample on the metrics page has this value.
+/// Waits until a sample of the metrics has this value.
 #[track_caller]
 pub(crate) fn wait_for_metric(client: &mut RawClient, name: &str, value: f64) {
     let mut last = String::new();

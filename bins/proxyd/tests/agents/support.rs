@@ -1,10 +1,11 @@
-//! Configurations with agents, and shorthands for decisions.
+//! Configurations with agents, and short functions for decisions.
 
 use agent_protocol::{Allow, Decision, HeaderEdit, ProxyMessage, RequestHeaders, Wants};
 use proxy_testkit::{AgentReply, FakeAgent, Proxyd, RawClient, Response, Upstream};
 use std::fmt::Write;
 
-/// A configuration: one listener, one worker, an upstream `u`, a route `all`, and its agents.
+/// Builder of a configuration with one listener, one worker, an upstream `u`, and a route `all`
+/// with agents.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     agents: String,
@@ -27,12 +28,12 @@ impl Setup {
         }
     }
 
-    /// The route's next agent, with these settings.
+    /// Adds the route's next agent.
     pub(crate) fn agent(self, name: &str, agent: &FakeAgent, settings: &str) -> Self {
         self.agent_at(name, agent.path().to_str().unwrap(), settings)
     }
 
-    /// The same, by the path of its socket.
+    /// Adds the route's next agent, by the path of its socket.
     pub(crate) fn agent_at(mut self, name: &str, path: &str, settings: &str) -> Self {
         writeln!(
             self.agents,
@@ -43,7 +44,7 @@ impl Setup {
         self
     }
 
-    /// The route's next agent, after an upstream of this name that is `target`.
+    /// Adds an upstream with `target`, and the route's next agent behind it.
     pub(crate) fn agent_behind(mut self, name: &str, target: &str, settings: &str) -> Self {
         writeln!(
             self.agents,
@@ -56,13 +57,13 @@ impl Setup {
         ))
     }
 
-    /// Settings of the route in place of its upstream.
+    /// Replaces the upstream of the route by other settings.
     pub(crate) fn route(mut self, settings: &str) -> Self {
         settings.clone_into(&mut self.route);
         self
     }
 
-    /// Further settings of the listener.
+    /// Adds settings to the listener.
     pub(crate) fn listener(mut self, settings: &str) -> Self {
         settings.clone_into(&mut self.listener);
         self
@@ -108,7 +109,7 @@ impl Setup {
     }
 }
 
-/// An agent that gets heads of requests alone.
+/// Starts an agent that receives request heads only.
 pub(crate) fn head_agent(
     script: impl Fn(&RequestHeaders<'static>) -> AgentReply + Send + Sync + 'static,
 ) -> FakeAgent {
@@ -118,7 +119,7 @@ pub(crate) fn head_agent(
     })
 }
 
-/// Allows, with these fields set in the request.
+/// Allows the request, with these fields set.
 pub(crate) fn allow_with(fields: &[(&'static str, &'static str)]) -> AgentReply {
     let edits = fields
         .iter()
@@ -129,7 +130,7 @@ pub(crate) fn allow_with(fields: &[(&'static str, &'static str)]) -> AgentReply 
     }))
 }
 
-/// The head of the `index`th event.
+/// Returns the head in event number `index`, from 0.
 #[track_caller]
 pub(crate) fn head(agent: &FakeAgent, index: usize) -> RequestHeaders<'static> {
     let events = agent.wait_for_events(index + 1);
@@ -139,13 +140,13 @@ pub(crate) fn head(agent: &FakeAgent, index: usize) -> RequestHeaders<'static> {
     }
 }
 
-/// The value of the first field with this name in an event.
+/// Returns the value of the first field with this name.
 pub(crate) fn field<'h>(head: &'h RequestHeaders<'static>, name: &str) -> Option<&'h str> {
     let field = head.headers.iter().find(|field| field.name() == name)?;
     field.value().to_str()
 }
 
-/// Asserts that `response` is an error response in JSON, and returns its message.
+/// Checks that `response` is a JSON error, and returns its message.
 #[track_caller]
 pub(crate) fn refusal(response: &Response, status: u16, code: &str) -> String {
     assert_eq!(response.status, status, "{}", response.text());
@@ -154,14 +155,14 @@ pub(crate) fn refusal(response: &Response, status: u16, code: &str) -> String {
     body["error"]["message"].as_str().unwrap().to_owned()
 }
 
-/// The reason of a failed request, from its record in the access log.
+/// Returns the reason of a failed request from the access log.
 #[track_caller]
 pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
     let record = proxyd.access_record(&response.correlation_id());
     record.text("reason").to_owned()
 }
 
-/// Value of the sample on the metrics page that begins with `name`; 0 if there is none.
+/// Returns the value of the first sample that begins with `name`; 0 if there is none.
 #[track_caller]
 pub(crate) fn metric(client: &mut RawClient, name: &str) -> f64 {
     let page = client.ask(proxy_testkit::get("/metrics", &[])).text();

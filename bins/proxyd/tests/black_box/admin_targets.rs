@@ -1,4 +1,4 @@
-//! Targets that an operator changes while the proxy runs.
+//! Changes of targets by an operator while the proxy runs.
 
 use crate::support::{Config, admin, target};
 use proxy_testkit::{Proxyd, RawClient, Reload, Response, Upstream, get};

@@ -1,4 +1,4 @@
-//! `proxyd agent check`: its lines, its JSON and its exit codes.
+//! `proxyd agent check`: text, JSON and exit codes.
 
 use crate::support::BINARY;
 use proxy_agent_kit::{Agent, AgentFailure, Answer, RequestHeaders, allow, challenge, serve};
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::thread;
 use tempfile::TempDir;
 
-/// An agent that allows requests with a password.
+/// Agent that allows requests with a password.
 struct TestAgent;
 
 impl Agent for TestAgent {
@@ -39,7 +39,7 @@ fn socket(folder: &TempDir) -> PathBuf {
     folder.path().join("agent.sock")
 }
 
-/// Serves until the test ends.
+/// Serves the agent on a thread until the test ends.
 fn start(path: &Path) {
     let listening = path.to_path_buf();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Choice of a target: each algorithm of `load-balancing`, weights, slow start, sticky cookies.
+//! Choice of a target: algorithms of `load-balancing`, weights, slow start, sticky cookies.
 
 use crate::support::{Config, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Three targets `a`, `b`, `c` of the weights 1, 2, 3. `c` keeps requests for `/hold` until the gate opens.
+/// Targets `a`, `b` and `c` with the weights 1, 2 and 3. `c` delays requests to `/hold` until the
+/// gate opens.
 struct ThreeUpstreams {
     targets: [Upstream; 3],
     gate: Gate,
@@ -30,8 +31,8 @@ impl ThreeUpstreams {
         }
     }
 
-    /// Waits until the proxy has done with all requests at `a` and `b`: a client has its answer a moment
-    /// before.
+    /// Waits until the proxy has finished all requests to `a` and `b`, which is shortly after the
+    /// client has the response.
     #[track_caller]
     fn settle(&self, scraper: &mut RawClient) {
         let gauges = [0, 1].map(|index: usize| {
@@ -63,7 +64,7 @@ impl ThreeUpstreams {
         self.targets.each_ref().map(|one| one.requests().len())
     }
 
-    /// Sends requests for `/hold`, one after the other, without waiting for answers.
+    /// Sends requests to `/hold` in sequence, without waiting for responses.
     fn hold(&self, proxyd: &Proxyd, requests: usize) -> Vec<RawClient> {
         let mut scraper = RawClient::connect(proxyd.admin_address());
         let clients = (1..=requests).map(|sent| {
@@ -78,8 +79,8 @@ impl ThreeUpstreams {
         clients.collect()
     }
 
-    /// Requests per target out of `requests`, each by another client; sequentially if each
-    /// `settles` before the next.
+    /// Returns the number of requests per target, each from a different client. With `settles`,
+    /// each request is finished before the next one.
     fn spread(&self, proxyd: &Proxyd, requests: u32, settles: bool) -> [usize; 3] {
         let mut scraper = RawClient::connect(proxyd.admin_address());
         let before = self.counts();
@@ -101,7 +102,7 @@ impl ThreeUpstreams {
     }
 }
 
-/// The values of one target's answers to `requests` requests of one client with these fields.
+/// Returns the bodies of the responses to `requests` requests of one client with these fields.
 fn answers(proxyd: &Proxyd, requests: usize, fields: &[(&str, &str)]) -> Vec<String> {
     let mut client = proxyd.connect();
     let answers = (0..requests).map(|_| client.ask(get("/", fields)).text());
@@ -114,8 +115,8 @@ fn is_one(answers: &[String]) -> bool {
 
 #[test]
 fn each_word_of_load_balancing_has_its_own_distribution() {
-    // Requests of many clients while `c` has active ones, the tolerance of each count, and session
-    // affinity.
+    // Algorithm, requests per target while `c` has active ones, the tolerance of each count, and
+    // session affinity.
     let table = [
         ("round_robin", [100, 200, 300], 55, false),
         ("weighted", [100, 200, 300], 55, false),
@@ -131,7 +132,7 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
         let proxyd = trio.config(&format!("load-balancing \"{word}\"")).start();
         let held = trio.hold(&proxyd, 12);
 
-        // A request still active when the next one arrives would change these shares.
+        // For this algorithm, a request that is still active would change the shares.
         let counts = trio.spread(&proxyd, 600, word == "random_two");
 
         let is_near = |(count, expected): (&usize, &usize)| {
@@ -150,7 +151,7 @@ fn each_word_of_load_balancing_has_its_own_distribution() {
 
 #[test]
 fn peak_ewma_prefers_the_target_that_answers_sooner() {
-    // Longer than the delay that a busy machine may add to the other target's response.
+    // Longer than a busy machine may delay the response of the other target.
     let delay = Arc::new(AtomicU64::default());
     let own = Arc::clone(&delay);
     let slow = Upstream::start(move |served| {
@@ -235,12 +236,12 @@ fn a_recovered_target_starts_slowly() {
         answers.iter().filter(|answer| *answer == "new").count()
     });
 
-    // A tenth of its turns, which are every second request.
+    // During slow start, a tenth of its turns, which are every second request.
     assert!((1..40).contains(&shares[0]), "slowly: {shares:?}");
     assert_eq!(shares[1], 100, "at once: {shares:?}");
 }
 
-/// `name=value` of the cookie that the proxy sets with an answer, and the answer's body.
+/// Returns `name=value` of the cookie that the proxy sets, and the body.
 fn bound(proxyd: &Proxyd) -> (String, String) {
     let response = proxyd.connect().ask(get("/", &[]));
     let cookie = response.fields.get("set-cookie").unwrap().to_owned();
@@ -265,7 +266,7 @@ fn a_client_with_a_sticky_cookie_stays_with_its_target() {
             assert!(!response.fields.has("set-cookie"), "it has the cookie");
         }
     }
-    // A balancer that ends TLS names the client's scheme.
+    // A balancer that terminates TLS sends the client's scheme.
     for (scheme, secure) in [("https", true), ("http", false)] {
         let response = proxyd
             .connect()

@@ -1,4 +1,4 @@
-//! Exact values in status, metrics and records.
+//! Exact values in status, metrics and access log.
 
 use crate::support::{Config, METRICS, metric, post, refusal, request};
 use proxy_testkit::{End, Gate, RawClient, Reload, Upstream, closed_port, free_port, get, ok};
@@ -63,7 +63,7 @@ fn a_header_limit_names_the_size_where_it_is_known() {
     let large: String = (0..8)
         .map(|n| format!("X-{n}: {}\r\n", "v".repeat(90)))
         .collect();
-    // `Host: a.test` counts as a line, too.
+    // `Host: a.test` counts as well.
     let size = u32::try_from(large.len() + "Host: a.test\r\n".len()).unwrap();
     for (fields, limit, actual) in [
         (many, 10, 21),

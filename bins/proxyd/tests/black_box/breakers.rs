@@ -1,4 +1,4 @@
-//! Circuit breakers: requests are refused while an upstream keeps failing.
+//! Circuit breakers: requests are refused while an upstream fails.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, METRICS, metric, reason, refusal, request};
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// An upstream that answers 500 while it is ill; `/hold` waits for the gate.
+/// Starts an upstream that responds 500 while it is `ill`, and delays requests to `/hold` until the
+/// gate opens.
 fn moody(ill: &Arc<AtomicBool>, gate: &Gate) -> Upstream {
     let (ill, gate) = (Arc::clone(ill), gate.clone());
     Upstream::start(move |served| {
@@ -45,7 +46,8 @@ fn statuses(client: &mut RawClient, requests: usize) -> Vec<u16> {
     statuses.collect()
 }
 
-/// Waits until the breaker has changed to `state` this often: the control thread counts it later.
+/// Waits until the breaker has changed to `state` this number of times. The control thread counts
+/// changes with a delay.
 #[track_caller]
 fn wait_for_transitions(client: &mut RawClient, state: &str, count: u32) {
     let name = "proxy_circuit_breaker_transitions_total";
@@ -60,8 +62,8 @@ fn wait_for_transitions(client: &mut RawClient, state: &str, count: u32) {
     }
 }
 
-/// Sends a request that is held, if the breaker admits it. The response of a refusing breaker may
-/// be late, so only the upstream proves an admission.
+/// Sends a request that is delayed if the breaker admits it. Only the upstream can prove that,
+/// because a refusal may arrive late.
 fn hold(proxyd: &Proxyd, upstream: &Upstream) -> Option<RawClient> {
     let seen = upstream.requests().len();
     let mut trying = proxyd.connect();
@@ -78,7 +80,7 @@ fn hold(proxyd: &Proxyd, upstream: &Upstream) -> Option<RawClient> {
     None
 }
 
-/// Asks until the answer is not the breaker's.
+/// Sends requests until the breaker admits one; returns its status.
 fn request_until_tried(client: &mut RawClient) -> u16 {
     let end = Instant::now() + EVENT_TIMEOUT;
     loop {
@@ -111,7 +113,7 @@ fn a_breaker_opens_after_its_failures_and_closes_again() {
     let proxyd = started(&upstream, "failure-threshold 3; timeout-ms 100");
     let mut client = proxyd.connect();
     assert_eq!(statuses(&mut client, 3), [500; 3]);
-    // The first probe fails, and reopens it.
+    // The first trial fails, and opens the breaker again.
     assert_eq!(request_until_tried(&mut client), 500);
     wait_for_transitions(&mut client, "open", 2);
     ill.store(false, Ordering::Relaxed);
@@ -190,7 +192,7 @@ fn a_half_open_breaker_lets_as_many_try_as_written() {
     ill.store(false, Ordering::Relaxed);
     let deadline = Instant::now() + EVENT_TIMEOUT;
     let mut held = Vec::new();
-    // Two trials are admitted at once; further requests are refused.
+    // Two trials are admitted at the same time. Further requests are refused.
     while held.len() < 2 {
         assert!(Instant::now() < deadline);
         held.extend(hold(&proxyd, &upstream));
@@ -202,7 +204,7 @@ fn a_half_open_breaker_lets_as_many_try_as_written() {
     for client in &mut held {
         assert_eq!(client.response().status, 200);
     }
-    // Two of three successes: half-open still, and a third closes it.
+    // After two of three successes, the breaker is still half-open. A third one closes it.
     assert!((state(&mut client) - 2.0).abs() < 0.1);
     assert_eq!(statuses(&mut client, 1), [200]);
     assert!(state(&mut client) < 0.5);
@@ -221,7 +223,7 @@ fn a_client_that_disconnects_releases_its_probe_and_is_not_counted() {
     while hold(&proxyd, &upstream).is_none() {
         assert!(Instant::now() < deadline);
     }
-    // The one that tried has left; its place is free again.
+    // The client of the first trial has disconnected, so another trial is admitted.
     assert_eq!(request_until_tried(&mut client), 200);
     assert!(state(&mut client) < 0.5);
     gate.open();

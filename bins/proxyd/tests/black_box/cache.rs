@@ -1,10 +1,10 @@
-//! The cache of the real binary: purges by the admin interface, and workers that share it.
+//! Cache of the real program: purges by the admin interface, and sharing between workers.
 
 use crate::support::{Config, admin, target};
 use proxy_testkit::{Proxyd, RawClient, Response, Upstream, get};
 use serde_json::json;
 
-/// Answers with the path and these fields.
+/// Responds with the path as the body, and these fields.
 fn tagged() -> Upstream {
     Upstream::start(|served| {
         while let Some(request) = served.request() {

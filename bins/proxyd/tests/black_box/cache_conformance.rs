@@ -1,5 +1,6 @@
-//! Conformance of the cache to RFC 9111 and RFC 5861, by the classes of the HTTP working group's `cache-tests`. Each case is
-//! a sequence of requests for one path; an `Age` above the lifetime makes a response stale at once.
+//! Conformance of the cache to RFC 9111 and RFC 5861, in the categories of the HTTP working group's
+//! `cache-tests`. A case is a sequence of requests to one path. An `Age` above the lifetime makes a
+//! response stale at once.
 
 mod conditions;
 mod directives;
@@ -13,14 +14,14 @@ use crate::support::{Config, request, target};
 use proxy_testkit::Upstream;
 use std::fmt::Write;
 
-/// A case: its subject and its requests.
+/// Name and requests of a case.
 struct Case(&'static str, &'static [Step]);
 
-/// A request, the upstream's response in case it is forwarded, and the expected response.
+/// A request, the upstream's response if it is forwarded, and the expected response.
 #[derive(Clone, Copy)]
 struct Step {
     method: &'static str,
-    /// Behind the path of the case.
+    /// Path below that of the case.
     path: &'static str,
     fields: &'static [&'static str],
     status: u16,
@@ -32,7 +33,7 @@ struct Step {
 enum Expected {
     /// The upstream's response to this request.
     Forwarded,
-    /// The body that the upstream sent for the request of this number, from 0.
+    /// The response that the upstream sent to the request with this number, from 0.
     Stored(usize),
     /// This status, without a request to the upstream.
     Status(u16),
@@ -49,7 +50,7 @@ const GET: Step = Step {
     expected: Stored(0),
 };
 
-/// A request that finds nothing, with these fields in its response.
+/// A request without a stored response, and the fields of the upstream's response.
 const fn first(answer: &'static [&'static str]) -> Step {
     Step {
         answer,
@@ -99,7 +100,7 @@ impl Step {
     }
 }
 
-/// Runs the cases through a proxy with these cache settings in its route.
+/// Runs the cases through a proxy with these cache settings.
 #[track_caller]
 fn check(settings: &str, cases: &'static [Case]) {
     let upstream = Upstream::start(|served| {

@@ -1,4 +1,4 @@
-//! The commands of the binary, and its exit codes.
+//! Commands of the program, and their exit codes.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{Launch, RawClient, Upstream, get};
@@ -421,7 +421,7 @@ fn a_port_in_use_is_reported_with_its_place() {
     assert!(printed.contains(&address.to_string()), "{printed}");
 }
 
-/// The error of a process that cannot start with `blocks`.
+/// Returns the error of a process that cannot start with `blocks`.
 fn complaint(blocks: &str) -> String {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream).top(blocks);
@@ -564,7 +564,7 @@ fn explain_says_which_route_a_request_takes() {
 
 #[test]
 fn without_a_configuration_a_page_is_served_on_8080() {
-    // Both are common ports: another process may use them.
+    // Common ports, which another process may use.
     let free = |port: u16| TcpListener::bind(("0.0.0.0", port)).is_ok();
     if !free(8080) || !free(9090) {
         return;

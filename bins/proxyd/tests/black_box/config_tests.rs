@@ -1,4 +1,4 @@
-//! Tests inside a configuration: they pass before anything is served.
+//! Tests inside of a configuration, which must pass before anything is served.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{Reload, Upstream, get};
@@ -16,7 +16,7 @@ const FAILING: &str = r#"
     test "nobody gets in" { request "GET" "/x"; expect { status 403 } }
 "#;
 
-/// A file with these tests, in a folder of its own.
+/// Creates a file with these tests in a new folder.
 fn file(tests: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("edge.kdl");
@@ -165,7 +165,8 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// A file with TLS by a certificate for `shop.test` that is valid for 30 days, and these expectations.
+/// Creates a file with TLS, a certificate for `shop.test` that is valid for 30 days, and these
+/// expectations.
 fn file_with_tls(expected: &str) -> (TempDir, PathBuf) {
     let (folder, path) = file("");
     let key = rcgen::KeyPair::generate().unwrap();

@@ -1,4 +1,4 @@
-//! Limits on connections: of one client, of one route, of the process.
+//! Limits on connections: per client, per route, and of the process.
 
 use crate::installed::Installed;
 use crate::support::{BINARY, Busy, Config, METRICS, metric, pause, reason, refusal, target};
@@ -6,7 +6,7 @@ use proxy_testkit::{End, Gate, Launch, Proxyd, RawClient, Response, Upstream, ge
 
 const BEHIND_A_BALANCER: &str = r#"proxy-protocol #true; trusted-proxies "127.0.0.0/8""#;
 
-/// A connection that a balancer makes for the client at `address`.
+/// Connects as a balancer, for the client at `address`.
 fn client_at(proxyd: &Proxyd, address: &str) -> RawClient {
     let family = if address.contains(':') {
         "TCP6"
@@ -23,7 +23,7 @@ fn client_at(proxyd: &Proxyd, address: &str) -> RawClient {
     client
 }
 
-/// Checks that `response` is a refusal by a limit on connections.
+/// Checks that a limit on connections refused the request.
 #[track_caller]
 fn too_many(proxyd: &Proxyd, response: &Response, word: &str, setting: &str) {
     let message = refusal(response, 503, "LIMIT_EXCEEDED");
@@ -47,7 +47,7 @@ fn a_client_has_its_share_of_connections_and_others_have_theirs() {
         .route("metrics", &format!("priority 100; {METRICS}"))
         .top("limits { max-connections-per-client 2 }")
         .start();
-    // One subscriber has a whole /64.
+    // A /64 counts as one client.
     let mut first = client_at(&proxyd, "2001:db8:0:1::1");
     let mut second = client_at(&proxyd, "2001:db8:0:1:ffff::2");
     for client in [&mut first, &mut second] {
@@ -178,7 +178,7 @@ fn idle_connections_are_closed_when_descriptors_run_out() {
     let files = u64::try_from(proxyd.open_files()).unwrap();
 
     proxyd.limit_open_files(files);
-    // The limit is on a descriptor's number: a newcomer may still take a gap below it.
+    // The limit is on a descriptor's number: a new connection may still take a gap below it.
     let newcomers: Vec<_> = (0..4)
         .map(|_| {
             let mut newcomer = proxyd.connect();

@@ -1,11 +1,11 @@
-//! Defects that a review against the contract has found.
+//! Regressions: defects that a review of the documentation's promises has found.
 
 use crate::support::{Config, admin, reason, refusal, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Response, Upstream, get};
 
 const GZIP: (&str, &str) = ("Accept-Encoding", "gzip");
 
-/// A page of 2 000 bytes with this status line and these fields.
+/// Starts an upstream with a page of 2000 bytes, this status line and these fields.
 fn page(status: &str, fields: &str) -> Upstream {
     let body = "page ".repeat(400);
     Upstream::answering(format!(
@@ -189,7 +189,7 @@ fn a_target_that_answers_with_5xx_has_failed_requests() {
         assert_eq!(client.ask(get("/", &[])).status, 500);
     }
 
-    // A client has its answer a moment before the request is counted.
+    // The client has the response shortly before the request is counted.
     let target = || admin(&proxyd, "/admin/upstreams")["upstreams"]["u"]["targets"][0].clone();
     let mut looks = (0..1_000).map(|_| target());
     let counted = looks.find(|target| target["failed_requests"] == 3);

@@ -1,4 +1,4 @@
-//! `proxyd diff`: the difference between two configurations.
+//! `proxyd diff`: comparison of two configurations.
 
 use crate::support::BINARY;
 use serde_json::Value;
@@ -20,7 +20,7 @@ upstreams {
 agents { agent "sso" { unix-socket "/run/sso.sock"; failure-mode "closed" } }
 "#;
 
-/// Two configurations in folders of their own.
+/// Creates two configurations in a new folder.
 fn files(old: &str, new: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [("old", old), ("new", new)] {
@@ -82,7 +82,7 @@ fn a_route_order_that_bypasses_access_rules_is_a_risk() {
     assert_eq!(found["risks"][0]["class"], "fewer-guards");
     assert_eq!(found["unreachable_routes"], serde_json::json!(["admin"]));
 
-    // The example is a request that both explain differently.
+    // The example is a request that both configurations treat differently.
     let example = &found["requests"][0]["example"];
     let explain = |name: &str| {
         let output = Command::new(BINARY)

@@ -8,12 +8,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 
-/// The nth address of the loopback network, from 1.
+/// Returns the loopback address with this number, from 1.
 fn ip(number: u8) -> IpAddr {
     Ipv4Addr::new(127, 0, 0, number).into()
 }
 
-/// Upstreams at `127.0.0.1`, `127.0.0.2`, … with one port, each saying its address.
+/// Starts upstreams at `127.0.0.1`, `127.0.0.2` and so on, with the same port. Each responds with
+/// its address.
 fn upstreams<const N: usize>() -> ([Upstream; N], u16) {
     let scripts = |listeners: [TcpListener; N]| {
         listeners.map(|listener| {
@@ -38,7 +39,7 @@ fn upstreams<const N: usize>() -> ([Upstream; N], u16) {
     }
 }
 
-/// A configuration with the name server `server`, and times of one second.
+/// Creates a configuration with the name server `server`, and times of one second.
 fn config(server: &DnsServer, upstream: &str) -> Config {
     let address = server.address();
     Config::new()
@@ -64,7 +65,7 @@ fn addresses(proxyd: &Proxyd) -> Vec<String> {
     targets.iter().map(address).collect()
 }
 
-/// Sends requests until the targets are as expected, and at least after each look-up.
+/// Sends requests until the targets are as expected, at least after each look-up.
 #[track_caller]
 fn settle(proxyd: &Proxyd, server: &DnsServer, wanted: &[String]) {
     for _ in 0..20 {
@@ -76,12 +77,12 @@ fn settle(proxyd: &Proxyd, server: &DnsServer, wanted: &[String]) {
     panic!("{:?} is not {wanted:?}", addresses(proxyd));
 }
 
-/// The upstreams that answer 12 requests.
+/// Returns the upstreams that respond to 12 requests.
 fn answering(client: &mut RawClient) -> BTreeSet<String> {
     (0..12).map(|_| client.ask(get("/", &[])).text()).collect()
 }
 
-/// Waits for this response from the worker, which gets new targets after the admin interface.
+/// Waits for this response. The worker receives new targets later than the admin interface.
 #[track_caller]
 fn wait_for_answer(client: &mut RawClient, wanted: &str) {
     assert!((0..10_000).any(|_| client.ask(get("/", &[])).text() == wanted));
@@ -241,7 +242,7 @@ fn a_name_server_that_drops_queries_for_ipv6_gives_the_ipv4_addresses() {
 
     assert_eq!(client.ask(get("/", &[])).text(), "127.0.0.1");
 
-    // Answers that confirm known addresses are not failures.
+    // Answers with known addresses do not count as failures.
     let looked_up = |result: &str| {
         let page = metrics(&proxyd);
         let start =
@@ -357,7 +358,7 @@ fn names_are_looked_up_again_by_their_ttl_within_bounds() {
         ))
         .start();
 
-    // Two queries per look-up, one for each family.
+    // Each look-up has two queries, one per address family.
     let count = |wanted: &str| {
         let queries = server.queries();
         queries.iter().filter(|(_, name, _)| name == wanted).count() / 2
@@ -366,7 +367,7 @@ fn names_are_looked_up_again_by_their_ttl_within_bounds() {
         server.wait_for_queries(1);
     }
     let short = count("short.test");
-    // In the six seconds of two long rests.
+    // In six seconds, which are two long intervals.
     assert!((5..=8).contains(&short), "{short}");
     drop(proxyd);
 }
@@ -457,7 +458,7 @@ fn a_name_is_looked_up_again_only_while_the_active_configuration_has_it() {
     };
     let proxyd = with("first.test").start();
 
-    // The name is resolved before the listener is bound, which fails.
+    // The name is resolved first. Binding the listener fails then.
     let taken = TcpListener::bind((ip(1), 0)).unwrap();
     let refused = with("refused.test").at(taken.local_addr().unwrap());
     let refused = proxyd.reload(&refused.kdl());

@@ -1,4 +1,4 @@
-//! The end of a request is reported and not answered.
+//! Completion phase: agents are informed of a request's end, but cannot change it.
 
 use crate::stage::{AMPLE, Phase, Stage};
 use proxy_testkit::AgentReply;
@@ -38,7 +38,7 @@ fn play(misdeed: AgentReply) {
         events = stage.agent.wait_for_events(events + 1).len();
     }
     stage.chosen.clear();
-    // A connection with wrong bytes on it fails the calls that are on it, and no later ones.
+    // Wrong bytes on a connection fail its current calls, but not later ones.
     let recovers = (0..10).any(|_| stage.ask().status == 200);
     assert!(recovers, "{what}");
     assert_eq!(stage.ask().status, 200, "{what}");

@@ -1,4 +1,4 @@
-//! Decisions that end a request, at each phase: the failure mode has no effect on them.
+//! Decisions that end a request, at each phase. They do not depend on the failure mode.
 
 use crate::stage::{AMPLE, Phase, Stage};
 use crate::support::reason;
@@ -7,7 +7,7 @@ use proxy_agent::AgentOutcome;
 use proxy_testkit::AgentReply;
 use std::thread;
 
-/// Decisions with the status, the error code and the location of their responses.
+/// Decisions, with their outcome and the status of the response.
 fn decisions() -> Vec<(AgentOutcome, Decision, u16)> {
     vec![
         (AgentOutcome::Block, Decision::Block(Block::default()), 403),

@@ -1,4 +1,4 @@
-//! An agent that fails, at each phase and under both failure modes.
+//! Failing agents at each phase, under both failure modes.
 
 use crate::stage::{AMPLE, Phase, Stage, wait_for_metric};
 use crate::support::{reason, refusal};
@@ -7,10 +7,10 @@ use proxy_agent::AgentOutcome;
 use proxy_testkit::{AgentReply, Response};
 use std::thread;
 
-/// Faults of an agent, each with its row in the table of outcomes.
+/// Name of a fault, its row in the table of outcomes, and the agent's reply.
 type Failure = (&'static str, AgentOutcome, AgentReply);
 
-/// The failures that are known at once.
+/// Faults that are recognized at once.
 fn prompt(phase: Phase) -> Vec<Failure> {
     let overloaded = AgentReply::Fail(ErrorCode::Overloaded);
     let mut failures = vec![
@@ -23,7 +23,7 @@ fn prompt(phase: Phase) -> Vec<Failure> {
     failures
 }
 
-/// Failures that show only as timeouts.
+/// Faults that are recognized only by a timeout.
 fn silent() -> Vec<Failure> {
     let half_a_frame = AgentReply::Bytes(vec![0, 0, 0, 9, 0x20, b'{']);
     vec![
@@ -61,7 +61,7 @@ fn malformed() -> Vec<(&'static str, AgentReply)> {
     ]
 }
 
-/// Edits of fields that no agent may change, or of a head that has been sent.
+/// Edits of fields that agents may not change, or of a head that was already sent.
 fn forbidden_edits(phase: Phase) -> Vec<(&'static str, AgentReply)> {
     let set = |name, value| vec![HeaderEdit::set(name, value).unwrap()];
     let of_request = |edits| {
@@ -94,7 +94,7 @@ fn forbidden_edits(phase: Phase) -> Vec<(&'static str, AgentReply)> {
     edits
 }
 
-/// Plays `failures` one after the other, on one proxy with this failure mode.
+/// Tests `failures` in sequence, on one proxy with this failure mode.
 fn play(phase: Phase, mode: &str, failures: &[Failure], time: &str) {
     let replies = failures.iter().map(|(_, _, reply)| reply.clone()).collect();
     let settings = format!("failure-mode \"{mode}\"; {time}");
@@ -121,7 +121,8 @@ fn play(phase: Phase, mode: &str, failures: &[Failure], time: &str) {
         }
         check_counts(&stage, phase, *outcome, alike.count() + 1);
     }
-    // A recovered agent is called again; half a frame corrupts the next answer on its connection.
+    // The agent is called again after its recovery. Half a frame would corrupt the next answer on
+    // its connection.
     stage.chosen.clear();
     let is_allowed = |_| decision(&stage, &stage.ask()) == "allow";
     assert!((0..3).any(is_allowed), "{phase:?} {mode}");
@@ -144,7 +145,7 @@ fn check_refusal(stage: &Stage, response: &Response, outcome: AgentOutcome, what
     assert_eq!(decision(stage, response), "failed", "{what}");
 }
 
-/// Checks that `count` failures with the same reason have been counted.
+/// Checks that exactly `count` failures with the same reason are counted.
 #[track_caller]
 fn check_counts(stage: &Stage, phase: Phase, outcome: AgentOutcome, count: usize) {
     let count = f64::from(u32::try_from(count).unwrap());
@@ -159,19 +160,19 @@ fn check_counts(stage: &Stage, phase: Phase, outcome: AgentOutcome, count: usize
     }
 }
 
-/// Checks that an agent which has failed got no further event of the request: only the last request has
-/// phases after the one of the failure.
+/// Checks that an agent that failed receives no further event of the request: only the last request
+/// reaches later phases.
 #[track_caller]
 fn check_silence(stage: &Stage, phase: Phase) {
     let is_later = |event: &_| Phase::from_message(event).is_some_and(|of| phase < of);
     let events = stage.agent.events();
     let later = events.iter().filter(|event| is_later(event)).count();
     let after = Phase::ASKED.iter().filter(|of| phase < **of).count();
-    // The end of the last request may be reported during this count.
+    // The end of the last request may be reported during the count.
     assert!(later == after || later == after + 1, "{events:?}");
 }
 
-/// Plays all failures at `phase` under both failure modes, at the same time.
+/// Tests all failures at `phase`, under both failure modes at the same time.
 fn play_all(phase: Phase) {
     thread::scope(|scope| {
         for mode in ["closed", "open"] {

@@ -1,4 +1,4 @@
-//! Bodies that agents cannot inspect: the failure mode has no effect on them.
+//! Bodies that agents cannot inspect. The outcome does not depend on the failure mode.
 
 use crate::stage::{ALL_EVENTS, AMPLE, Phase, all_events, post};
 use crate::support::{Setup, reason};
@@ -19,10 +19,10 @@ fn gzip(plain: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A body, and whether its head names gzip.
+/// A body, and whether its head declares gzip.
 type Content = (Vec<u8>, bool);
 
-/// Outcomes with a body that has them under the limits below, and the status of the refused request.
+/// Outcomes, with a body that causes them under the limits below, and the status of the response.
 fn bodies() -> Vec<(AgentOutcome, Content, u16)> {
     vec![
         (AgentOutcome::Oversize, (vec![b'x'; 3_000], false), 413),

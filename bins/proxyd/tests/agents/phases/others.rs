@@ -1,4 +1,5 @@
-//! Calls that are not made or not awaited, because of other requests or of the request's own time.
+//! Agent calls that are omitted or cancelled, because of other requests or the request's own
+//! timeout.
 
 use crate::stage::{ALL_EVENTS, AMPLE, Phase, Stage, all_events, wait_for_metric};
 use crate::support::{Setup, reason, refusal};
@@ -7,7 +8,7 @@ use proxy_agent::AgentOutcome;
 use proxy_testkit::{AgentReply, FakeAgent, Gate, Proxyd, RawClient, Served, Upstream, ok};
 use std::thread;
 
-/// The event of `phase`, in addition to the heads of requests; the body of a response requires its
+/// Selects the event of `phase`, in addition to request heads. The body of a response requires its
 /// head.
 fn only(phase: Phase) -> Wants {
     let body = |of| {
@@ -25,7 +26,7 @@ fn only(phase: Phase) -> Wants {
     }
 }
 
-/// Sends a response, of which the part of `phase` waits for the gate if it is held.
+/// Sends a response. If it is held, the part of `phase` waits for the gate.
 fn send_held(served: &mut Served, gate: &Gate, phase: Phase, is_held: bool) {
     if is_held && phase == Phase::ResponseHeaders {
         gate.wait();
@@ -39,8 +40,8 @@ fn send_held(served: &mut Served, gate: &Gate, phase: Phase, is_held: bool) {
     served.send(body);
 }
 
-/// A request to `/held` that stops before a phase, while another request keeps the agent from being
-/// asked.
+/// A request to `/held` that stops before a phase, while another request prevents a call of the
+/// agent.
 struct Held {
     phase: Phase,
     gate: Gate,
@@ -50,7 +51,7 @@ struct Held {
 }
 
 impl Held {
-    /// The agent replies `to_others` to requests other than `/held`.
+    /// Starts the proxy. The agent sends `to_others` for requests to paths other than `/held`.
     fn start(phase: Phase, to_others: AgentReply, settings: &str, top: &str) -> Self {
         let gate = Gate::new();
         let opened = gate.clone();
@@ -80,7 +81,7 @@ impl Held {
         }
     }
 
-    /// Sends the request as far as the phase before.
+    /// Sends the request up to the phase before.
     fn begin(&self) -> RawClient {
         let mut client = self.proxyd.connect();
         if self.phase == Phase::RequestHeaders {
@@ -103,7 +104,7 @@ impl Held {
         client
     }
 
-    /// Sends the remainder, and checks the result.
+    /// Sends the rest, and checks the result.
     fn end(&self, mut client: RawClient, mode: &str, outcome: AgentOutcome) {
         let what = format!("{outcome:?} at {:?}, {mode}", self.phase);
         match self.phase {
@@ -177,7 +178,7 @@ fn play_request_time(phase: Phase, mode: &str) {
     );
 }
 
-/// Plays at each phase and under both failure modes, at the same time.
+/// Tests every phase under both failure modes, at the same time.
 fn everywhere(play: impl Fn(Phase, &str) + Copy + Send + Sync) {
     thread::scope(|scope| {
         for phase in Phase::ASKED {

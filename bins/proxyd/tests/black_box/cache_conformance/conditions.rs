@@ -1,4 +1,4 @@
-//! Conditions of clients, and validation.
+//! Cases: conditional requests and validation.
 
 use super::Expected::{Forwarded, Status, Stored};
 use super::{Case, GET, Step, asked, check, first};
@@ -124,7 +124,7 @@ fn validation_of_stale_responses() {
     check("", VALIDATION_OF_STALE_RESPONSES);
 }
 
-/// Its tag would name the wrong body. [RFC 9111 §4.3.4]
+/// The tag would identify the wrong body. [RFC 9111 §4.3.4]
 #[test]
 fn a_304_about_another_response_changes_no_field() {
     let upstream = Upstream::start(|served| {

@@ -1,4 +1,4 @@
-//! Directives and credentials of clients.
+//! Cases: directives and credentials in requests.
 
 use super::Expected::{Forwarded, Status, Stored};
 use super::{Case, GET, Step, asked, check, first};

@@ -1,4 +1,4 @@
-//! Lifetimes.
+//! Cases: lifetimes of responses.
 
 use super::Expected::{Forwarded, Stored};
 use super::{Case, GET, Step, asked, check, first};

@@ -1,4 +1,4 @@
-//! Invalidation by unsafe methods.
+//! Cases: invalidation by unsafe methods.
 
 use super::{Case, GET, Step, check, first};
 

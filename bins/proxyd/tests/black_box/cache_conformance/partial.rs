@@ -1,4 +1,4 @@
-//! Parts of responses.
+//! Cases: partial responses.
 
 use super::Expected::{Forwarded, Status, Stored};
 use super::{Case, Step, asked, check, first};

@@ -1,4 +1,4 @@
-//! Selection of a stored response by `Vary`, method and status.
+//! Cases: selection of a stored response by `Vary`, method and status.
 
 use super::Expected::{Forwarded, Status, Stored};
 use super::{Case, GET, Step, asked, check, first};

@@ -1,4 +1,4 @@
-//! Stale responses.
+//! Cases: stale responses.
 
 use super::Expected::{Forwarded, Stored};
 use super::{Case, Step, asked, check, first};
