@@ -476,7 +476,7 @@ fn a_name_is_looked_up_again_only_while_the_active_configuration_has_it() {
             server.wait_for_queries(1);
         }
     };
-    // A pending query of the first name is counted by then.
+    // By then, the pending query for the first name counts.
     wait_for_second();
     let first = count("first.test");
     wait_for_second();
@@ -516,7 +516,7 @@ fn a_new_address_of_a_drained_name_is_drained_too() {
     ));
     assert_eq!(response.status, 200, "{}", response.text());
 
-    // One in addition to the former address, then one in place of both.
+    // First an additional address, then one that replaces both.
     for numbers in [&[1, 2][..], &[3]] {
         let addresses: Vec<_> = numbers.iter().map(|number| ip(*number)).collect();
         server.set_addresses("app.test", &addresses);
@@ -554,7 +554,7 @@ fn a_silent_address_delays_a_request_of_its_name_by_a_quarter_of_a_second() {
     let settings = format!("target \"{name}\"; timeouts {{ connect-secs 60 }}");
     let proxyd = config(&server, &settings).start();
 
-    // Each of the two addresses is the first one of some requests.
+    // Each of the two addresses is the first choice for some requests.
     for _ in 0..4 {
         let mut client = proxyd.connect();
         let response = client.ask(get("/", &[("Connection", "close")]));
@@ -563,6 +563,6 @@ fn a_silent_address_delays_a_request_of_its_name_by_a_quarter_of_a_second() {
             (200, "answered")
         );
     }
-    // Without a race the requests would have waited for a minute.
+    // Without parallel attempts, the requests would have waited for a minute.
     assert!(upstream.requests().len() == 4);
 }

@@ -1,4 +1,4 @@
-//! `proxyd doctor`.
+//! `proxyd doctor`: findings about a machine, and their severity.
 
 use crate::support::BINARY;
 use proxy_testkit::{Upstream, closed_port};
@@ -27,7 +27,7 @@ fn configuration(listener: &str, target: &str) -> String {
     )
 }
 
-/// The findings of a subject, as `severity: state`.
+/// Returns the findings about a subject, as `severity: state`.
 fn findings(output: &Output, subject: &str) -> Vec<String> {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let all = report["findings"].as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! Events of the process: written without blocking, and not too often.
+//! Log events of the process: writing them never blocks, and their rate is limited.
 
 use crate::support::{BINARY, Config, METRICS, metric, pause, target};
 use proxy_testkit::{Launch, RawClient, Record, Reload, Upstream, full_pipe, get};
@@ -7,10 +7,10 @@ use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-/// Maximum time for a process to exit with nothing in flight and no reader of its logs.
+/// Maximum time for exiting without current requests, and without a reader of the log.
 const LEAVES_WITHIN: Duration = Duration::from_secs(20);
 
-/// A socket that listens, and its address.
+/// Creates a listening socket; also returns its address.
 fn listening() -> (TcpListener, SocketAddr) {
     let socket = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = socket.local_addr().unwrap();
@@ -30,7 +30,7 @@ fn an_unread_stderr_freezes_neither_workers_nor_sigterm() {
 
     let mut client = RawClient::connect(address);
     assert_eq!(client.ask(get("/", &[])).text(), "served");
-    // The worker cannot accept, which is an event.
+    // The worker cannot accept connections, which is logged.
     proxyd.limit_open_files(3);
     let mut refused = RawClient::connect(address);
     pause(&mut refused, 300);
@@ -39,7 +39,7 @@ fn an_unread_stderr_freezes_neither_workers_nor_sigterm() {
     // An idle connection was closed to free a descriptor.
     let mut client = RawClient::connect(address);
     assert_eq!(client.ask(get("/", &[])).text(), "served");
-    // A reload of the control thread is one, too.
+    // A reload on the control thread is logged, too.
     fs::write(proxyd.config(), "nonsense").unwrap();
     proxyd.signal(Signal::HUP);
     let refusals = "proxy_config_reloads_total{result=\"failure\"}";
@@ -101,7 +101,7 @@ fn repeated_messages_are_written_a_few_times_and_counted() {
             .stderr()
             .find(0, |record| record.text("message") == SAID),
     );
-    // It is tried again every 50 ms.
+    // Accepting is retried every 50 ms.
     pause(&mut refused, 1500);
 
     proxyd.limit_open_files(1000);

@@ -1,4 +1,4 @@
-//! Standard output and files on a full disk, and output that is closed by its reader.
+//! Output and files on a full disk, and output whose reader has closed it.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::Upstream;
@@ -33,7 +33,7 @@ tests {
 "#;
 const RECORD: &str = r#"{"method":"GET","path":"/","host":"a.test","status":200}"#;
 
-/// A folder with the files that the commands read, and a command line in it for each command that prints.
+/// A folder with input files, and a command line for each command that prints.
 struct Commands(tempfile::TempDir);
 
 impl Commands {
@@ -116,7 +116,7 @@ fn output_that_does_not_fit_on_the_disk_is_an_error() {
             "{line}: {stderr}"
         );
     }
-    // The work itself is done.
+    // The file was formatted all the same.
     let formatted = fs::read_to_string(commands.0.path().join("narrow.kdl")).unwrap();
     assert_eq!(formatted, CONFIGURATION);
 }
@@ -153,7 +153,7 @@ fn a_reader_that_has_read_enough_is_not_an_error() {
     }
 }
 
-/// Runs a command that may write empty files alone.
+/// Runs a command that can create files, but not write to them.
 fn without_room(folder: &Path, line: &str) -> Output {
     let script = format!("trap '' XFSZ; ulimit -f 0; exec '{BINARY}' {line}");
     let mut command = Command::new("sh");

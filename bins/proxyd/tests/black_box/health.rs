@@ -1,4 +1,4 @@
-//! `proxyd health`: the command of a container's health check.
+//! `proxyd health`, as used by health checks of containers.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{Gate, Upstream, closed_port, get};

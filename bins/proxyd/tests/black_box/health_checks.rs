@@ -1,4 +1,4 @@
-//! Active health checks: requests to targets, and exclusion of unhealthy ones.
+//! Active health checks: requests to targets, and exclusion of unhealthy targets.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, admin, target};
@@ -8,10 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Figures that keep tests short, and let a busy machine answer in time.
+/// Intervals that keep tests short, but leave a busy machine enough time to respond.
 const QUICK: &str = "interval-ms 800; timeout-ms 800; healthy-threshold 2; unhealthy-threshold 2";
 
-/// Answers checks with 200 while it is well, else with 503; everything else with its name.
+/// Starts an upstream that responds to checks with 200 while it is `well`, else with 503, and to
+/// other requests with its name.
 fn moody(name: &'static str, well: &Arc<AtomicBool>) -> Upstream {
     let well = Arc::clone(well);
     Upstream::start(move |served| {
@@ -68,13 +69,13 @@ fn checks_of_a_target_behind_the_proxy_protocol_are_connections_of_the_proxy() {
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "well");
 }
 
-/// The entry of the target at this position of `u`.
+/// Returns the entry of the target at this position in `u`.
 fn entry(proxyd: &Proxyd, position: usize) -> Value {
     let document = admin(proxyd, "/admin/upstreams");
     document["upstreams"]["u"]["targets"][position].clone()
 }
 
-/// Waits until `healthy` of the target at this position is as expected, and returns its entry.
+/// Waits until `healthy` of the target at this position has this value; returns the entry.
 #[track_caller]
 fn wait(proxyd: &Proxyd, position: usize, healthy: bool) -> Value {
     let end = Instant::now() + Duration::from_secs(20);
@@ -87,7 +88,7 @@ fn wait(proxyd: &Proxyd, position: usize, healthy: bool) -> Value {
     }
 }
 
-/// Waits until the workers, which apply a change a little later, respond as expected.
+/// Waits until the workers, which apply a change with a short delay, respond as expected.
 #[track_caller]
 fn wait_for_answers(proxyd: &Proxyd, is_so: impl Fn(&[String]) -> bool) {
     let end = Instant::now() + Duration::from_secs(20);
@@ -100,7 +101,7 @@ fn wait_for_answers(proxyd: &Proxyd, is_so: impl Fn(&[String]) -> bool) {
     }
 }
 
-/// Waits until the target at this position was checked this often, and returns its entry.
+/// Waits until the target at this position was checked this number of times; returns the entry.
 #[track_caller]
 fn wait_for_checks(proxyd: &Proxyd, position: usize, checks: usize) -> Value {
     let end = Instant::now() + Duration::from_secs(20);
@@ -245,7 +246,7 @@ fn verdicts_outlive_reloads_and_end_with_the_check() {
     let since = wait(&proxyd, 0, false)["unhealthy_since"].clone();
     wait_for_answers(&proxyd, |answers| *answers == ["other"; 6]);
 
-    // A target that is not probed at all would count as healthy again.
+    // A target without checks would be healthy again.
     assert_eq!(
         proxyd.reload(&first.clone().top("system {}").kdl()),
         Reload::Applied

@@ -1,4 +1,4 @@
-//! A binary that can be replaced, and upgrades to it.
+//! Replaceable program files, for tests of upgrades.
 
 use crate::support::BINARY;
 use proxy_testkit::{Proxyd, Upgrade};
@@ -11,7 +11,7 @@ pub(crate) fn upgrade(proxyd: &mut Proxyd) {
     assert_eq!(proxyd.upgrade(), Upgrade::Done);
 }
 
-/// The reason why an upgrade failed.
+/// Returns the reason for a failed upgrade.
 #[track_caller]
 pub(crate) fn failed_upgrade(proxyd: &mut Proxyd) -> String {
     match proxyd.upgrade() {
@@ -20,7 +20,7 @@ pub(crate) fn failed_upgrade(proxyd: &mut Proxyd) -> String {
     }
 }
 
-/// A folder with a replaceable `proxyd`.
+/// A folder with a copy of `proxyd`.
 pub(crate) struct Installed(tempfile::TempDir);
 
 impl Installed {
@@ -34,7 +34,7 @@ impl Installed {
         self.0.path().join("proxyd")
     }
 
-    /// Replaces the program by this script, atomically.
+    /// Replaces the program by a script, atomically.
     pub(crate) fn replace(&self, script: &str) {
         let new = self.0.path().join("new");
         fs::write(&new, format!("#!/bin/sh\n{script}\n")).unwrap();

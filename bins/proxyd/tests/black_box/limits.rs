@@ -1,4 +1,4 @@
-//! Limits: headers, bodies, requests in flight and connections.
+//! Limits on header fields, bodies, requests in flight and connections.
 
 use crate::installed::Installed;
 use crate::support::{
@@ -12,7 +12,7 @@ fn limited(upstream: &Upstream, limits: &str) -> Config {
     Config::to(upstream).top(&format!("limits {{ {limits} }}"))
 }
 
-/// Field lines that exceed one limit, with the expected reason.
+/// Field lines that each exceed one limit, with the expected reason.
 fn oversized() -> Vec<(String, &'static str, &'static str)> {
     let many: String = (0..20).map(|n| format!("X-{n}: 1\r\n")).collect();
     let large: String = (0..8)
@@ -81,8 +81,8 @@ fn too_large_heads_are_answered_429_and_logged_as_limits() {
     assert!(upstream.requests().is_empty());
 }
 
-/// The problem of a value limited to 100 bytes: `first` bytes arrive with the head, `later` after the limit
-/// was exceeded.
+/// Returns the message for a value above the limit of 100 bytes: `first` bytes arrive with the
+/// head, and `later` after the limit was exceeded.
 fn message_for_value(first: usize, later: &str) -> String {
     let upstream = Upstream::saying("");
     let proxyd = limited(&upstream, SMALL_HEADS).start();
@@ -160,7 +160,7 @@ fn heads_at_the_default_limits_pass() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 
-    // With Host there are 100 fields.
+    // With `Host`, these are 100 fields.
     let many: String = (0..99).map(|n| format!("X-{n}: 1\r\n")).collect();
     let name = format!("{}: 1\r\n", "n".repeat(256));
     let value = format!("X: {}\r\n", "v".repeat(4096));
@@ -216,7 +216,7 @@ fn a_body_that_grows_too_large_is_refused_while_it_comes() {
 
     refusal(&response, 413, "LIMIT_EXCEEDED");
     assert_eq!(reason(&proxyd, &response), "body_size_limit");
-    // The upstream gets an incomplete request, not a complete one.
+    // The upstream receives an incomplete request, not a complete one.
     upstream.wait_for_ends(1);
     let record = proxyd.error_record(&response.correlation_id());
     assert_eq!(record.text("error_type"), "LimitExceeded");
@@ -275,7 +275,7 @@ fn requests_over_the_limit_are_answered_503_until_there_is_room() {
     assert_eq!(record.text("limit_type"), "in_flight_requests");
     gate.open();
     assert_eq!(first.response().status, 200);
-    // The same connection is accepted again once there is room.
+    // The same connection is served again when a permit is free.
     assert_eq!(second.ask(get("/", &[])).status, 200);
     let name = "proxy_limit_exceeded_total{limit=\"in_flight_requests\"}";
     assert!((metric(&mut second, name) - 1.0).abs() < f64::EPSILON);
@@ -316,7 +316,7 @@ fn connections_over_the_limit_are_answered_503_and_closed() {
     assert_eq!(second.end(), End::Closed);
     first.finish();
     assert_eq!(first.end(), End::Closed);
-    // The permit is released when the proxy has closed the first.
+    // The permit is released when the proxy has closed the first connection.
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
 }
 
@@ -450,7 +450,7 @@ fn an_invalid_request_is_recorded_as_far_as_it_is_readable() {
     }
 }
 
-/// A proxy with one place, and a route with a limit of its own.
+/// Starts a proxy that admits one request at a time, and has a route with its own limit.
 fn listing_limits(upstream: &Upstream) -> Proxyd {
     let own = r#"matches { path "/own" }; upstream "u"; policies { max-body-size 5 }"#;
     let limits = "max-body-size-bytes 3; max-header-count 9; max-queued-requests 0
@@ -481,7 +481,7 @@ fn every_limit_is_listed_with_its_use() {
     let in_flight = "limits.max-in-flight-requests-per-worker";
     assert_eq!(setting(&proxyd, &refused), in_flight);
     let listed = || admin(&proxyd, "/admin/stats")["limits"].clone();
-    // Of a worker as of its last tick.
+    // The worker's value at its last tick.
     while listed()["max-in-flight-requests-per-worker"]["current"] != 1 {}
     let limits = listed();
     let names: Vec<_> = limits.as_object().unwrap().keys().collect();

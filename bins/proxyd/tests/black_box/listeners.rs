@@ -1,4 +1,4 @@
-//! Listener addresses: IPv6, accept queues, ports in use, privileged ports.
+//! Addresses of listeners: IPv6, accept queues, ports in use, privileged ports.
 
 use crate::installed::upgrade;
 use crate::support::{BINARY, Config};
@@ -32,7 +32,7 @@ fn both_families_listen_at_one_port_each_for_itself() {
         let record = proxyd.access_record(&answer.correlation_id());
         assert_eq!(record.text("client_ip"), ip);
     }
-    // Only the first is restricted to IPv6.
+    // Only the first listener is restricted to IPv6.
     assert_eq!(
         proxyd.reload(&at(&upstream, (Ipv4Addr::UNSPECIFIED, port)).kdl()),
         Reload::Applied
@@ -43,7 +43,7 @@ fn both_families_listen_at_one_port_each_for_itself() {
 #[test]
 fn ipv4_clients_of_a_socket_for_both_families_have_their_own_address() {
     let upstream = Upstream::saying("hi");
-    // As opened by systemd for `ListenStream=80`.
+    // Opened like the sockets of systemd for `ListenStream=80`.
     let socket = TcpListener::bind((Ipv6Addr::UNSPECIFIED, 0)).unwrap();
     let port = socket.local_addr().unwrap().port();
     let kdl = at(&upstream, (Ipv6Addr::UNSPECIFIED, port)).kdl();
@@ -60,7 +60,7 @@ fn skip(why: &str) {
     io::stderr().lock().write_all(printed.as_bytes()).unwrap();
 }
 
-/// A link-local address of this host, with the index of its interface.
+/// Returns a link-local address of this host, with its interface.
 fn link_local() -> Option<SocketAddrV6> {
     let table = fs::read_to_string("/proc/net/if_inet6").ok()?;
     let line = table.lines().find(|line| line.starts_with("fe80"))?;
@@ -106,7 +106,7 @@ fn a_port_in_use_is_reported_with_its_place_and_advice() {
     }
 }
 
-/// Number of connections that the kernel accepts while the process does not.
+/// Returns the number of connections that the kernel accepts while the process does not.
 fn queue_of(proxyd: &Proxyd) -> usize {
     proxyd.signal(Signal::STOP);
     let tasks = format!("/proc/{}/task", proxyd.id());
@@ -133,8 +133,8 @@ fn a_backlog_applies_to_inherited_sockets_too() {
         let config = at(&upstream, address);
         config.listener(&format!("backlog {backlog}")).kdl()
     };
-    // A service manager's queue is longer. One more than requested, because Linux compares with
-    // "greater than".
+    // A service manager's queue is longer. It holds one more than requested, because Linux compares
+    // with "greater than".
     let mut proxyd = Launch::new(BINARY, &config(1)).socket(socket).start();
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
     assert_eq!(queue_of(&proxyd), 2);
@@ -167,7 +167,7 @@ fn a_backlog_that_the_system_does_not_grant_is_reported() {
     assert_eq!(printed_text.number("limit"), Some(limit.into()));
 }
 
-/// A free port below 1024, which no other call returns as long as the socket is open.
+/// Returns a free port below 1024. No other call returns it while the socket is open.
 fn free_privileged_port() -> Option<(u16, UdpSocket)> {
     let mut claims = (600..1_000).filter_map(|port| {
         let claim = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
@@ -206,7 +206,7 @@ fn systemd_understands_the_units() {
     assert!(faults.is_empty(), "{printed}");
 }
 
-/// Starts proxyd as an unprivileged user, if this process may do so.
+/// Starts `proxyd` as an unprivileged user, if this process may do so.
 struct Nobody {
     folder: tempfile::TempDir,
     port: u16,
@@ -214,7 +214,7 @@ struct Nobody {
 }
 
 impl Nobody {
-    /// `None`, with the reason printed, if there are no such users or no privileged ports.
+    /// Returns `None`, and prints the reason, if there are no such users or no privileged ports.
     fn find() -> Option<Self> {
         let may = rustix::process::geteuid().is_root()
             && std::process::Command::new("setpriv")
@@ -239,7 +239,7 @@ impl Nobody {
         })
     }
 
-    /// A script that starts it, with these capabilities or none.
+    /// Writes a script that starts `proxyd`, with these capabilities or none.
     fn script(&self, capabilities: &str) -> PathBuf {
         let path = self.folder.path().join("start");
         let program = self.folder.path().join("proxyd");

@@ -1,4 +1,4 @@
-//! Contents and destinations of the logs.
+//! Contents and destinations of access log and error log.
 
 use crate::support::{BINARY, Config, METRICS, metric, pause, post, request};
 use proxy_testkit::{Launch, RawClient, Record, Upstream, closed_port, get};
@@ -131,7 +131,7 @@ fn records_are_in_the_order_in_which_requests_ended() {
 
     let mut client = proxyd.connect();
     let ended = (0..60).map(|number| match number % 7 {
-        // It never becomes a request, and is logged by separate code.
+        // Such input never becomes a request, and is logged by separate code.
         6 => proxyd.connect().ask("GET / HTTP/1.1\r\n\r\n"),
         _ => client.ask(get("/", &[])),
     });
@@ -260,7 +260,7 @@ fn an_access_log_in_the_combined_format_has_a_line_for_each_request() {
         none.1.starts_with(r#""GET /none HTTP/1.1" 502 "#),
         "{access}"
     );
-    // Error records stay JSON, and name their request.
+    // Error records are still JSON, and identify their request.
     let errors = fs::read_to_string(proxyd.folder().join("error.log")).unwrap();
     let error = errors.lines().find(|line| line.contains(&failed)).unwrap();
     assert!(error.contains(r#""path":"/none""#), "{error}");
@@ -356,7 +356,7 @@ fn records_below_the_level_are_not_written() {
     );
 }
 
-/// Sends `count` requests, several at once.
+/// Sends `count` requests, several at the same time.
 fn flood(proxyd: &proxy_testkit::Proxyd, count: usize) {
     let mut client = proxyd.connect();
     let path = format!("/{}", "x".repeat(1000));
@@ -380,7 +380,7 @@ fn a_reader_that_stops_reading_costs_lines_and_no_request() {
     let mut before = lost(&mut client);
     assert!(before > 0.0, "the pipe and the buffers hold some 20 MB?");
     proxyd.read_stdout();
-    // Until the reader has made room, lines are still lost; a tick decides.
+    // Lines are lost until the reader has made room, and the next tick has come.
     let written_again = loop {
         let asked = client.ask(get("/again", &[])).correlation_id();
         pause(&mut client, 300);
@@ -402,7 +402,7 @@ fn lines_over_the_buffer_are_dropped_and_counted() {
         .top("observability { access-log { buffer-lines 10 } }");
     let proxyd = Launch::new(BINARY, &config.kdl()).hold_stdout().start();
 
-    // A pipe holds 64 KiB, which is some 50 of these lines.
+    // A pipe holds 64 KiB, about 50 of these lines.
     flood(&proxyd, 400);
 
     let mut client = proxyd.connect();
@@ -415,7 +415,7 @@ fn an_unread_stdout_does_not_keep_a_process() {
     let config = Config::new();
     let mut proxyd = Launch::new(BINARY, &config.kdl()).hold_stdout().start();
 
-    // A pipe holds 64 KiB, which is some 50 of these lines.
+    // A pipe holds 64 KiB, about 50 of these lines.
     flood(&proxyd, 400);
     proxyd.terminate();
 
@@ -430,7 +430,8 @@ fn lines_of_two_logs_in_one_slow_pipe_do_not_mix() {
         .upstream("u", &upstream)
         .top("worker-threads 2");
     let mut proxyd = Launch::new(BINARY, &config.kdl()).hold_stdout().start();
-    // Each of them makes a line in both logs. The pipe takes 64 KiB; of longer lines it takes a part.
+    // Each request writes a line to both logs. A pipe holds 64 KiB, and may take only a part of a
+    // long line.
     let address = proxyd.address();
     let query = "q".repeat(5_000);
     let clients: Vec<_> = (0..4)

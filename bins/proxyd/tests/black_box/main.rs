@@ -1,4 +1,4 @@
-//! Tests of the real binary over real sockets.
+//! Tests of the real program over real sockets.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! A process above its memory limit.
+//! Behaviour above the memory limit.
 #![expect(
     clippy::disallowed_methods,
     reason = "a test waits until no more is accepted"
@@ -13,14 +13,14 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// The least that can be set; the process uses more as soon as it runs.
+/// The minimum of the setting, which every process exceeds.
 const TOO_LITTLE: &str = "max-memory-bytes \"16MiB\"";
 
 fn limited(upstream: &Upstream, limits: &str) -> Config {
     Config::to(upstream).top(&format!("limits {{ {limits} }}"))
 }
 
-/// Waits for an event, or a record of the error log, that begins with these words.
+/// Waits for an event or a record of the error log that begins with these words.
 #[track_caller]
 fn wait_for(log: &Log, words: &str) -> String {
     let record = log.find(0, |record| record.text("message").starts_with(words));
@@ -32,7 +32,7 @@ fn admin(proxyd: &Proxyd, path: &str) -> proxy_testkit::Response {
     RawClient::connect(proxyd.admin_address()).ask(request)
 }
 
-/// Value of the sample of this name.
+/// Returns the value of a sample.
 #[track_caller]
 fn sample(proxyd: &Proxyd, name: &str) -> u64 {
     let page = admin(proxyd, "/metrics").text();
@@ -64,7 +64,7 @@ fn connections_are_refused_while_memory_is_short() {
     assert_eq!(message, "Service unavailable: overloaded");
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "memory_pressure");
-    // Existing connections are served.
+    // Existing connections are still served.
     assert_eq!(before.ask(get("/", &[])).status, 200);
     assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 1);
     assert_eq!(sample(&proxyd, "proxy_memory_limit_bytes"), 16 << 20);
@@ -121,7 +121,7 @@ fn a_share_of_the_memory_is_a_limit_in_bytes() {
 
     let half = limit("max-memory-percent 50.0");
     assert!(half > 0 && half <= machine / 2, "{half} of {machine}");
-    // The group's limit may be anything; half of it is half of the whole.
+    // The test cannot know the group's limit, but half of it is half of the whole.
     let whole = limit("max-memory-percent 100.0");
     assert!(whole.abs_diff(half * 2) <= 2, "{half} of {whole}");
     assert_eq!(
@@ -130,7 +130,7 @@ fn a_share_of_the_memory_is_a_limit_in_bytes() {
     );
 }
 
-/// The sum of the worst case, as `--test --verbose` prints it.
+/// Returns the sum of the worst case, as `--test --verbose` prints it.
 fn printed_sum(proxyd: &Proxyd) -> u64 {
     let output = Command::new(BINARY)
         .args(["--test", "--verbose", "--config"])
@@ -164,7 +164,7 @@ fn peers_at_their_worst_stay_within_the_printed_sum() {
     let sum = printed_sum(&proxyd);
     let before = proxyd.rss_bytes();
     let mut clients: Vec<RawClient> = Vec::new();
-    // Bodies that lack their last byte.
+    // Uploads whose last byte is missing.
     let body = format!(
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {HELD}\r\n\r\n{}",
         "a".repeat(HELD - 1)
@@ -174,7 +174,7 @@ fn peers_at_their_worst_stay_within_the_printed_sum() {
         client.send(&body);
         clients.push(client);
     }
-    // Compressed responses that are not read.
+    // Compressed responses that no client reads.
     for _ in 0..45 {
         let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4_096);
         client.send(get("/", &[("Accept-Encoding", "zstd")]));
@@ -190,7 +190,7 @@ fn peers_at_their_worst_stay_within_the_printed_sum() {
         clients.push(client);
     }
     upstream.wait_for_requests(45);
-    // All bodies have arrived when so much memory is in use.
+    // All bodies have arrived when this much memory is in use.
     while proxyd.rss_bytes() < before + 150 * HELD as u64 {
         assert!(proxyd.peak_rss_bytes() < sum);
     }
@@ -202,7 +202,7 @@ fn peers_at_their_worst_stay_within_the_printed_sum() {
     drop(clients);
 }
 
-/// Opens uploads of `bytes` each that lack their last byte, and sends as much as the proxy takes.
+/// Opens uploads of `bytes` each without their last byte, and sends as much as the proxy accepts.
 fn open_uploads(proxyd: &Proxyd, count: usize, bytes: usize) -> Vec<TcpStream> {
     let head = format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {bytes}\r\n\r\n");
     let upload = [head.into_bytes(), vec![b'a'; bytes - 1]].concat();
@@ -212,7 +212,7 @@ fn open_uploads(proxyd: &Proxyd, count: usize, bytes: usize) -> Vec<TcpStream> {
         client.set_nonblocking(true).unwrap();
     }
     let mut sent_at = Instant::now();
-    // Refused uploads end, and the admitted ones wait for their last byte.
+    // Refused uploads end; admitted ones wait for their last byte.
     while sent_at.elapsed() < Duration::from_secs(1) {
         for (client, sent) in &mut clients {
             if let Ok(more @ 1..) = client.write(&upload[*sent..upload.len().min(*sent + 65_536)]) {
@@ -262,7 +262,7 @@ fn memory_of_closed_connections_is_released() {
         assert!(clients.len() < 4_000);
         for _ in 0..100 {
             let mut client = TcpStream::connect(proxyd.address()).unwrap();
-            // The proxy may have refused it.
+            // The proxy may have refused the upload.
             drop(client.write_all(head.as_bytes()));
             clients.push(client);
         }

@@ -1,12 +1,11 @@
-//! Every metric of the interface after real traffic, with its labels.
+//! All documented metrics with their labels, after real traffic.
 
 use crate::support::{Config, METRICS, admin, post, request, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Upstream, closed_port, get};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The metrics of the interface, with their labels, and their minimum values after the traffic
-/// below.
+/// Documented metrics and their labels, with minimum values after the traffic below.
 const INTERFACE: &[(&str, &[&str], f64)] = &[
     ("proxy_requests_total", &["route", "status"], 1.0),
     ("proxy_request_duration_seconds_count", &["route"], 1.0),
@@ -37,7 +36,7 @@ const INTERFACE: &[(&str, &[&str], f64)] = &[
     ("proxy_requests_in_flight", &[], 2.0),
 ];
 
-/// The labels of a name, and the greatest value of its samples.
+/// Labels of each metric, and its highest value.
 type Samples = BTreeMap<String, (BTreeSet<String>, f64)>;
 
 fn scrape(client: &mut RawClient) -> Samples {
@@ -46,7 +45,7 @@ fn scrape(client: &mut RawClient) -> Samples {
     for line in page.lines().filter(|line| !line.starts_with('#')) {
         let (series, value) = line.rsplit_once(' ').unwrap();
         let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-        // No value of a label has a quote or a comma here.
+        // Here, values of labels contain no quotes or commas.
         let labels = labels.trim_end_matches('}').split(',');
         let labels = labels.filter_map(|label| label.split_once('='));
         let labels: BTreeSet<_> = labels.map(|(name, _)| name.to_owned()).collect();
@@ -90,7 +89,7 @@ fn started(upstream: &Upstream, slow: &Upstream) -> Proxyd {
         .start()
 }
 
-/// Requests that are answered, limited and refused. Returns an open connection.
+/// Sends requests that are answered, limited and refused. Returns an open connection.
 fn reach_limits(proxyd: &Proxyd) -> RawClient {
     let mut client = proxyd.connect();
     assert_eq!(client.ask(post("/plain", "five!")).status, 200);
@@ -100,7 +99,7 @@ fn reach_limits(proxyd: &Proxyd) -> RawClient {
     assert_eq!(client.ask(get("/gone", &[])).status, 503);
     let mut limited = (0..100).map(|_| client.ask(get("/limited", &[])).status);
     assert_eq!(limited.next(), Some(200));
-    // A bucket that is filled again meanwhile admits another one.
+    // The bucket refills meanwhile, so it may admit another request.
     assert_eq!(limited.find(|status| *status != 200), Some(429));
     let large = "a".repeat(9_000);
     let refused = proxyd.connect().ask(get("/plain", &[("X-Large", &large)]));
@@ -117,10 +116,10 @@ fn every_metric_of_the_interface_matches_the_traffic() {
     let mut waiting = proxyd.connect();
     waiting.send(get("/slow", &[]));
     slow.wait_for_requests(1);
-    // The proxy may see the end of earlier connections later than a new one.
+    // The proxy may notice the end of earlier connections later than a new one.
     while scrape(&mut client)["proxy_connections_active"].1 > 2.0 {}
     let mut others: Vec<RawClient> = Vec::new();
-    // One connection over the limit is refused.
+    // Above the limit, one connection is refused.
     let over = loop {
         let mut other = proxyd.connect();
         other.send(get("/plain", &[]));
@@ -132,7 +131,7 @@ fn every_metric_of_the_interface_matches_the_traffic() {
         assert!(others.len() < 5);
     };
     assert_eq!(over.error_code(), "LIMIT_EXCEEDED");
-    // Idle connections of pools are reported with the next tick.
+    // Idle pooled connections are reported at the next tick.
     let samples = loop {
         let samples = scrape(&mut client);
         let is_told = |name: &str| samples.get(name).is_some_and(|(_, value)| *value > 0.0);
@@ -155,7 +154,7 @@ fn check_stats(stats: &Value) {
     assert_eq!(stats["requests_in_flight"], 1);
     assert!(stats["requests_total"].as_u64() >= Some(7));
     assert_eq!(stats["by_status"]["5xx"], 3);
-    // 413 and 429 are the client's doing; 502 and 503 are not.
+    // Errors 413 and 429 are caused by the client; 502 and 503 are not.
     let errors = |route: &str| stats["by_route"][route]["errors"].as_u64();
     assert_eq!(errors("plain"), Some(0));
     assert_eq!(errors("limited"), Some(0));

@@ -1,11 +1,11 @@
-//! Effects of reloads, age and number of requests on open connections.
+//! Open connections: effects of reloads, age and number of requests.
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::support::Config;
 use proxy_testkit::{End, Gate, Reload, Upstream, get};
 use std::time::{Duration, Instant};
 
-/// Settings that apply to a connection from its accept on: before, after.
+/// Settings that apply from the accept of a connection on: before and after a reload.
 const TIGHTENED: [(&str, &str, &str); 4] = [
     (r#"trusted-proxies "127.0.0.1""#, "", ""),
     ("", "timeouts { header-secs 5 }", ""),
@@ -129,7 +129,7 @@ fn a_connection_ends_at_its_greatest_age() {
 
     assert_eq!(idle.end(), End::Closed);
     assert!(began.elapsed() >= Duration::from_secs(2));
-    // A request in flight is answered in time.
+    // A current request is answered in time.
     let mut later = proxyd.connect();
     let _ = later.ask(get("/health", &[]));
     assert_eq!(later.end(), End::Closed);

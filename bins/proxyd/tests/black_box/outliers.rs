@@ -1,4 +1,4 @@
-//! Passive health: targets with failed responses are ejected for a time.
+//! Outlier detection: targets with failed responses are ejected for a while.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, admin, target};
@@ -35,7 +35,7 @@ fn is_ejected(proxyd: &Proxyd) -> bool {
     *causes == serde_json::json!(["ejection"])
 }
 
-/// Statuses of requests, until none of `calm` in a row was a 500.
+/// Sends requests until `calm` successive responses are not 500.
 fn settle(proxyd: &Proxyd, calm: usize) {
     let end = Instant::now() + Duration::from_secs(20);
     let mut client = proxyd.connect();
@@ -65,7 +65,7 @@ fn a_target_that_fails_in_a_row_is_ejected_for_a_time() {
     assert_eq!(entry["healthy"], false);
     assert_eq!(document["upstreams"]["u"]["healthy"], true);
 
-    // It returns to rotation, and is found unhealthy again.
+    // The target returns to rotation, and is ejected again.
     let mut client = proxyd.connect();
     let end = Instant::now() + Duration::from_secs(20);
     while ill.requests().len() == failures {
@@ -134,7 +134,7 @@ fn an_ejection_ends_after_a_reload_that_is_refused_for_a_pipe() {
     }
 }
 
-/// Returns true if a target is ejected before the end of a reload that waits for a silent name server.
+/// Returns true if a target is ejected during a reload that waits for an unresponsive name server.
 fn is_ejected_during_a_reload() -> bool {
     let (well, ill) = (Upstream::saying("well"), failing());
     let server = DnsServer::start();
@@ -161,7 +161,7 @@ fn is_ejected_during_a_reload() -> bool {
     settle(&proxyd, 10);
     while !has_ended() {
         if is_ejected(&proxyd) {
-            // Read before the end, or the answer came after it.
+            // Checked afterwards, so the ejection was before the end of the reload.
             return !has_ended();
         }
     }
@@ -170,7 +170,7 @@ fn is_ejected_during_a_reload() -> bool {
 
 #[test]
 fn a_target_is_ejected_while_a_reload_waits_for_a_name_server() {
-    // A busy machine may take longer than the reload.
+    // On a busy machine, the ejection may take longer than the reload.
     let ejected = (0..5).any(|_| is_ejected_during_a_reload());
     assert!(ejected, "the control loop stands still");
 }

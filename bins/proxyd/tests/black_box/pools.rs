@@ -53,7 +53,7 @@ fn every_worker_gives_every_target_its_turn() {
         .each_ref()
         .map(|upstream| upstream.requests().len());
     assert_eq!(shares[0] + shares[1], 40);
-    // Each worker may be one ahead with either.
+    // Each worker may have sent one more request to either target.
     assert!(shares[0].abs_diff(shares[1]) <= 4, "{shares:?}");
 }
 
@@ -124,7 +124,7 @@ fn a_connection_that_is_too_old_serves_no_further_request() {
     let _ = client.ask(get("/", &[]));
     let _ = client.ask(get("/", &[]));
     assert_eq!(upstream.connections(), 1);
-    // It is never idle for long.
+    // The connection is never idle for long.
     while upstream.connections() == 1 {
         assert_eq!(client.ask(get("/", &[])).status, 200);
     }
@@ -232,7 +232,7 @@ fn the_limit_on_connections_holds_over_all_workers() {
 #[test]
 fn a_connection_that_another_worker_keeps_idle_is_not_an_obstacle() {
     let upstream = Upstream::saying("done");
-    // Longer than a worker waits for another worker's sweep.
+    // Longer than a worker waits for another worker to close idle connections.
     let settings = "connection-pool { max-connections 1 }; timeouts { connect-secs 5 }";
     let config = Config::to_with(&upstream, settings);
     let proxyd = config.top("system { worker-threads 2 }").start();
@@ -280,9 +280,9 @@ fn clients_of_all_workers_share_few_connections() {
     assert!((1..=4).contains(&most), "{most} at once");
 }
 
-/// Records in `most` the maximum number of concurrent connections from the proxy to `upstream`, by
-/// the sockets of its process: the upstream notices ends too late. A limit of two may show up to
-/// four for a moment, because the kernel's table is not read atomically.
+/// Records in `most` the maximum number of simultaneous connections from the proxy to `upstream`,
+/// counted by the sockets of the proxy's process, because the upstream notices closed connections
+/// too late. The kernel's table is not read atomically, so a limit of two may appear as up to four.
 fn watch_connections(
     proxyd: &Proxyd,
     upstream: &Upstream,
@@ -300,7 +300,7 @@ fn watch_connections(
             let table = std::fs::read_to_string(format!("/proc/{id}/net/tcp")).unwrap();
             let open = table.lines().filter(|line| {
                 let mut words = line.split_ascii_whitespace().skip(2);
-                // State 01 is established.
+                // State 01 is an established connection.
                 words.next() == Some(&peer) && words.next() == Some("01")
             });
             most.fetch_max(open.count(), Ordering::SeqCst);
@@ -315,7 +315,7 @@ fn a_request_that_waits_long_is_not_passed_over_for_ever() {
     let config = Config::to_with(&upstream, settings);
     let proxyd = config.top("system { worker-threads 2 }").start();
     let (address, over) = (proxyd.address(), Gate::new());
-    // The clients of one worker alone could keep the one connection busy.
+    // The clients of a single worker could keep the connection busy.
     let busy: Vec<_> = (0..8)
         .map(|_| {
             let over = over.clone();
@@ -338,7 +338,7 @@ fn a_request_that_waits_long_is_not_passed_over_for_ever() {
     }
 }
 
-/// The lowest number that a new file descriptor of the process may have.
+/// Returns the lowest free file descriptor of the process.
 fn free_descriptor(proxyd: &Proxyd) -> u64 {
     let folder = format!("/proc/{}/fd", proxyd.id());
     let taken: Vec<u64> = std::fs::read_dir(folder)
@@ -385,7 +385,7 @@ fn without_a_descriptor_to_free_a_request_is_answered_503() {
     let config = Config::to(&upstream).route("metrics", &format!("priority 100; {METRICS}"));
     let proxyd = config.start();
     let mut client = proxyd.connect();
-    // The client's own connection is open by then.
+    // By then, the client's own connection is open.
     assert_eq!(client.ask(request("GET /metrics", "", "")).status, 200);
 
     proxyd.limit_open_files(free_descriptor(&proxyd));
@@ -395,11 +395,12 @@ fn without_a_descriptor_to_free_a_request_is_answered_503() {
     assert_eq!(reason(&proxyd, &response), "no_free_connection");
     assert!(upstream.requests().is_empty());
     proxyd.limit_open_files(1_000);
-    // The client's connection is one of those that were to be closed once idle.
+    // The client's connection is one of those to close when idle.
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "ok");
 }
 
-/// The full count is `KEEP_ALIVE_REQUESTS=100000 cargo nextest run -E 'test(keep_alive_limit)'`.
+/// The complete count runs with `KEEP_ALIVE_REQUESTS=100000 cargo nextest run -E
+/// 'test(keep_alive_limit)'`.
 #[test]
 fn an_upstream_that_closes_at_its_keep_alive_limit_costs_no_client_an_error() {
     const CLIENTS: usize = 8;

@@ -1,4 +1,4 @@
-//! The successor's side of an upgrade; the test plays the predecessor.
+//! The new process of an upgrade, with the test as its predecessor.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{EVENT_TIMEOUT, RawClient, Upstream, get};
@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 
-/// A process that waits for sockets, killed on drop.
+/// A process that waits for sockets. Dropping it kills the process.
 struct NewProcess {
     line: UnixStream,
     child: Child,
@@ -43,7 +43,7 @@ impl NewProcess {
         }
     }
 
-    /// Sends descriptors with a text as the predecessor does, or an invalid one.
+    /// Sends descriptors and a text, either as a predecessor does or invalid ones.
     fn send(&self, text: &[u8], passed: &[BorrowedFd<'_>]) {
         let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(4))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -57,7 +57,7 @@ impl NewProcess {
         .unwrap();
     }
 
-    /// Its events after the predecessor has stopped sending.
+    /// Stops sending, and waits for the process. Returns its exit code and its events.
     fn exit(mut self) -> (Option<i32>, String) {
         self.line.shutdown(std::net::Shutdown::Write).unwrap();
         let mut reported = String::new();
@@ -69,7 +69,7 @@ impl NewProcess {
 
 impl Drop for NewProcess {
     fn drop(&mut self) {
-        // Fails only if it has already exited.
+        // Fails only if the process has already exited.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -168,7 +168,7 @@ fn descriptors_that_are_not_sockets_are_not_listened_on() {
     new_process.line.read_exact(&mut word).unwrap();
     new_process.line.write_all(&word).unwrap();
 
-    // It has bound the address itself.
+    // The process has bound the address itself.
     assert_eq!(RawClient::connect(address).ask(get("/", &[])).text(), "hi");
 }
 

@@ -1,4 +1,4 @@
-//! A target that cannot be connected to, as operators see it.
+//! A target that cannot be reached, in metrics and the admin interface.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, METRICS, admin, metric, target};

@@ -1,4 +1,4 @@
-//! Recorded heads of requests, from the running process to `proxyd replay` and to drafts of tests.
+//! Recorded request heads: from the running process to `proxyd replay` and drafts of tests.
 
 use crate::support::{BINARY, Config, request};
 use proxy_load::clock::Stopwatch;
@@ -9,13 +9,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Number of recorded heads; 10 000 without it.
+/// Environment variable with the number of heads; the default is 10 000.
 const HEADS: &str = "PROXYD_RECORDED_HEADS";
 const ADMIN: &str = "admin { address \"127.0.0.1:0\" }";
 const ALL: &str = "observability { recording { sample-percent 100; redact \"X-Tenant\"; \
                    keep \"64MiB\" }; redact-query \"token\" }";
 
-/// The recorded lines, once there are this many.
+/// Waits for this number of recorded lines; returns them.
 #[track_caller]
 fn recorded(proxyd: &Proxyd, count: usize) -> Vec<String> {
     let begun = Stopwatch::start();
@@ -51,7 +51,7 @@ fn drafted(config: &Path, recording: &Path) -> Output {
     command.arg("--from").arg(recording).output().unwrap()
 }
 
-/// Routes that differ in every kind of condition.
+/// Creates a configuration whose routes differ in every kind of condition.
 fn site(upstream: &Upstream) -> Config {
     let to = |matches: &str| format!("matches {{ {matches} }}; upstream \"u\"");
     Config::to(upstream)
@@ -81,7 +81,7 @@ fn site(upstream: &Upstream) -> Config {
         )
 }
 
-/// Requests to all routes in turn, some refused.
+/// Formats a request for each route in turn, some of which are refused.
 fn sent(number: usize) -> String {
     let n = number / 12;
     match number % 12 {
@@ -124,7 +124,7 @@ fn recorded_requests_are_decided_again_as_they_were() {
     let counts = counts.map(|name| same[name].as_u64().unwrap());
     assert_eq!(counts, [heads as u64, 0, 0, 0], "{same}");
 
-    // Another configuration than the one at recording decides differently, which is reported.
+    // Another configuration than the recorded one decides differently, which is reported.
     let other = proxyd.folder().join("other.kdl");
     let text = config.kdl().replace("X-Beta", "X-Gamma");
     fs::write(&other, text).unwrap();
@@ -168,7 +168,7 @@ fn a_recording_has_no_credentials() {
     let launch = Launch::new(BINARY, &config.top(ADMIN).top(ALL).kdl());
     fs::write(launch.folder().join("shared.bin"), [7; 32]).unwrap();
     let proxyd = launch.start();
-    // A token on a route without `jwt` is one as well.
+    // A token for a route without `jwt` is a secret, too.
     let secrets = "Authorization: Bearer s3cret-a\r\nCookie: id=s3cret-b\r\nX-Tenant: s3cret-c\r\n\
                    X-Api-Key: s3cret-d\r\nContent-Length: 8\r\nX-Jwt: s3cret-g\r\n\
                    Referer: http://a/?Token=s3cret-h\r\nX-Original-Url: /?b&token=s3cret-i\r\n";

@@ -1,4 +1,4 @@
-//! Connections that are relayed: listeners with `protocol "tcp"` and `"tls-passthrough"`.
+//! Relayed connections: listeners with `protocol "tcp"` and `"tls-passthrough"`.
 
 use crate::support::{BINARY, Binary};
 use proxy_testkit::{End, Launcher, Proxyd, RawClient, Record, Reload, Upstream, closed_port, get};
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// A server that runs `script` for each connection. Its threads end with their connections.
+/// Starts a server that runs `script` for each connection, on a thread that ends with it.
 fn server(script: impl Fn(TcpStream) + Send + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let address = listener.local_addr().unwrap();
@@ -23,7 +23,7 @@ fn server(script: impl Fn(TcpStream) + Send + Clone + 'static) -> SocketAddr {
     address
 }
 
-/// A server that returns each byte, and at the end of its client's bytes ends too.
+/// Starts a server that echoes each byte, and ends after its client.
 fn echo() -> SocketAddr {
     server(|mut stream| {
         let mut writer = stream.try_clone().unwrap();
@@ -31,7 +31,7 @@ fn echo() -> SocketAddr {
     })
 }
 
-/// A server that names itself first, then returns each byte.
+/// Starts a server that sends its name, and then echoes each byte.
 fn named(name: &'static str) -> SocketAddr {
     server(move |mut stream| {
         drop(stream.write_all(name.as_bytes()));
@@ -40,7 +40,7 @@ fn named(name: &'static str) -> SocketAddr {
     })
 }
 
-/// A configuration with one listener that relays to `targets`.
+/// Formats a configuration with one listener that relays to `targets`.
 fn kdl(listener: &str, route: &str, targets: &[SocketAddr], top: &str) -> String {
     let targets = targets
         .iter()
@@ -63,7 +63,7 @@ fn echoes(client: &mut RawClient, bytes: &[u8]) {
     assert_eq!(client.exactly(bytes.len()).unwrap(), bytes);
 }
 
-/// Waits for the access record of a relay that matches.
+/// Waits for the access record of a matching relay.
 #[track_caller]
 fn record(proxyd: &Proxyd, is_wanted: impl Fn(&Record) -> bool) -> Record {
     proxyd.stdout().find(0, |record| {
@@ -71,7 +71,7 @@ fn record(proxyd: &Proxyd, is_wanted: impl Fn(&Record) -> bool) -> Record {
     })
 }
 
-/// The access record of a connection that is reset without a byte.
+/// Returns the access record of a connection that is reset without any data.
 #[track_caller]
 fn refused(proxyd: &Proxyd, address: SocketAddr, reason: &str) -> Record {
     assert_eq!(RawClient::end_of_new(address), End::Reset);
@@ -92,11 +92,13 @@ fn explain(proxyd: &Proxyd, arguments: &[&str]) -> String {
     out + &err
 }
 
-/// A server that returns the line or the binary header before a connection's bytes, then each byte.
+/// Starts a server that returns a connection's PROXY header, text or binary, and then echoes each
+/// byte.
 fn header_reader() -> SocketAddr {
     server(|mut stream| {
         let mut header = Vec::new();
-        // Version 1 is a line; version 2 begins with an end of a line, and has 28 bytes for IPv4 addresses.
+        // Version 1 is a line. Version 2 begins with a line end, and has 28 bytes for IPv4
+        // addresses.
         let is_whole = |header: &[u8]| match header {
             [b'P', ..] => header.ends_with(b"\r\n"),
             _ => header.len() == 28,
@@ -114,7 +116,7 @@ fn header_reader() -> SocketAddr {
     })
 }
 
-/// The `PROXY` line of a client's connection.
+/// Formats the `PROXY` line of a client's connection.
 fn proxy_line(client: &RawClient, proxyd: &Proxyd) -> String {
     let (from_port, to_port) = (client.local().port(), proxyd.address().port());
     format!("PROXY TCP4 127.0.0.1 127.0.0.1 {from_port} {to_port}\r\n")
@@ -134,7 +136,7 @@ fn a_relay_begins_with_the_client_s_address() {
     }
 }
 
-/// A process with the configuration that `config migrate` writes for a file with one relay of port 5432.
+/// Migrates a file with one relay at port 5432, and starts a process with the result.
 fn migrated(from: &str, file: &str, text: &str) -> Proxyd {
     let folder = tempfile::tempdir().unwrap();
     let [theirs, ours] = [file, "out.kdl"].map(|name| folder.path().join(name));
@@ -146,7 +148,7 @@ fn migrated(from: &str, file: &str, text: &str) -> Proxyd {
     let output = command.arg("--output").arg(&ours).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let written = std::fs::read_to_string(&ours).unwrap();
-    // Tests name the port.
+    // Tests contain the port.
     let settings = written.split("\ntests {").next().unwrap();
     assert!(settings.contains("127.0.0.1:5432"), "{settings}");
     Binary::launch(&settings.replace("127.0.0.1:5432", "127.0.0.1:0"))

@@ -1,4 +1,4 @@
-//! SIGHUP: a new configuration is applied completely, or nothing changes.
+//! Reloads by SIGHUP: a new configuration is applied completely or not at all.
 
 use crate::support::{Config, METRICS, metric, pause, post, request, target};
 use proxy_testkit::{End, Gate, Proxyd, RawClient, Reload, Upstream, free_port, get, ok};
@@ -10,7 +10,7 @@ fn apply(proxyd: &Proxyd, config: &Config) {
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
 }
 
-/// Addresses logged since line `since`.
+/// Returns the addresses that are logged from line `since` on.
 fn listening_since(proxyd: &Proxyd, since: usize) -> Vec<std::net::SocketAddr> {
     let lines = proxyd.stderr().lines();
     let records = lines
@@ -36,7 +36,7 @@ fn routes_and_upstreams_change() {
     );
     apply(&proxyd, &config);
 
-    // A connection from before the reload follows the new plan, too.
+    // Connections that were open before the reload follow the new plan, too.
     assert_eq!(client.ask(get("/", &[])).text(), "new");
     assert_eq!(
         client.ask(get("/extra", &[])).fields.get("x-extra"),
@@ -502,7 +502,7 @@ fn logs_change() {
     let _ = proxyd.access_record(&to_stdout);
     let file = proxyd.folder().join("access.log");
     let mut client = proxyd.connect();
-    // The file has its own writer, which may be slower than the standard output's.
+    // The file has its own writer thread, which may be slower than that of standard output.
     let mut text = fs::read_to_string(&file).unwrap();
     for _ in 0..1_000 {
         if text.contains(&to_file) {

@@ -1,4 +1,4 @@
-//! Effects of settings that no other test of the real binary writes.
+//! Effects of settings that no other test of the real program covers.
 
 use crate::support::{BINARY, Config, reason, refusal, target};
 use proxy_testkit::{Gate, Launch, RawClient, Upstream, get};

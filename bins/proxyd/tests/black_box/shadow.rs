@@ -1,4 +1,4 @@
-//! Copies of requests for a second upstream.
+//! Shadow traffic: copies of requests to a second upstream.
 #![expect(clippy::disallowed_methods, reason = "tests wait until a deadline")]
 
 use crate::support::{Config, METRICS, metric, post, request, target};
@@ -13,7 +13,7 @@ fn proxyd(upstream: &Upstream, shadow: &str, policy: &str, top: &str) -> Proxyd 
         .start()
 }
 
-/// Waits until this many copies have this result.
+/// Waits until this number of copies have this result.
 #[track_caller]
 fn wait_for(client: &mut RawClient, result: &str, count: f64) {
     let name = format!("proxy_shadow_requests_total{{route=\"all\",result=\"{result}\"}}");

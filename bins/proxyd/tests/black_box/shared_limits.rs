@@ -1,4 +1,4 @@
-//! Rate limits that several proxies share, in a real Redis or Valkey.
+//! Rate limits that several proxies share through a real Redis or Valkey.
 #![expect(clippy::disallowed_methods, reason = "tests wait until a deadline")]
 
 use crate::support::{Config, METRICS, metric, reason, refusal};
@@ -11,13 +11,13 @@ fn proxyd(upstream: &Upstream, limit: &str) -> Proxyd {
         .start()
 }
 
-/// Waits until the store of `proxyd` is up, or is not.
+/// Waits until `proxyd` reports its store as reachable or unreachable.
 #[track_caller]
 fn wait_until_up(proxyd: &Proxyd, up: bool) {
     let mut client = proxyd.connect();
     let begun = Instant::now();
     while (metric(&mut client, "proxy_rate_limit_store_up{") > 0.5) != up {
-        // Only a request detects that a store is unreachable. It takes a token.
+        // Only a request, which takes a token, detects that a store is unreachable.
         if !up {
             proxyd.connect().ask(get("/probe", &[]));
         }
@@ -54,7 +54,7 @@ fn two_proxies_share_the_limit_of_a_store() {
             }
         }
         let most = 40 + begun.elapsed().as_secs() + 1;
-        // The requests that waited for the store were counted, too, under some keys.
+        // For some keys, the requests that waited for the store were counted locally, too.
         assert!(admitted <= most && admitted >= 20, "{key}: {admitted}");
     }
 }
@@ -76,7 +76,7 @@ fn an_unreachable_store_leaves_each_proxy_its_own_bucket() {
     server.stop();
     wait_until_up(&proxyd, false);
 
-    // Requests admitted by the store were counted here, too.
+    // The proxy also counted the requests that the store admitted.
     let again = (0..5).filter(|_| client.ask(get("/a", &[])).status == 200);
     let again = again.count() as u64;
     assert!(again <= begun.elapsed().as_secs() + 1, "{again}");
@@ -106,7 +106,7 @@ fn a_store_that_hangs_delays_a_request_by_its_time_at_most() {
 
     assert_eq!(client.ask(get("/", &[])).status, 200);
 
-    // A store that hangs never answers: without the bound there would be no response.
+    // A hanging store never answers: without a timeout there would be no response.
     let waited = begun.elapsed();
     assert!(waited >= Duration::from_millis(2_990), "{waited:?}");
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The end of the process: graceful, or at once.
+//! Shutdown of the process: graceful or immediate.
 
 use crate::installed::Installed;
 use crate::support::{BINARY, Busy, Config, pause, request, target};
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-/// Well below the 30 s of the drain timeout.
+/// Much shorter than the drain timeout of 30 s.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[test]
@@ -47,8 +47,8 @@ fn a_disk_that_hangs_does_not_keep_sigterm_waiting() {
     make_fifo(proxyd.config());
 
     proxyd.signal(Signal::HUP);
-    // Opened when the process has opened it for reading: now the process waits for data that never
-    // arrives.
+    // Opening succeeds when the process has opened the pipe for reading, so that it waits for data
+    // that never arrives.
     let file = fs::OpenOptions::new().write(true).open(proxyd.config());
     assert_eq!(proxyd.connect().ask(get("/", &[])).status, 200);
     proxyd.terminate();
@@ -72,7 +72,7 @@ fn a_disk_that_hangs_keeps_the_file_of_a_socket_and_not_sigterm() {
     make_fifo(proxyd.config());
 
     proxyd.signal(Signal::HUP);
-    // Opened when the disk thread waits for the other end of the pipe.
+    // Opening succeeds when the disk thread waits for the other end of the pipe.
     let pipe = fs::OpenOptions::new().write(true).open(proxyd.config());
     proxyd.terminate();
 
@@ -91,7 +91,7 @@ fn make_fifo(path: &Path) {
 fn a_log_that_cannot_be_opened_yet_does_not_keep_sigterm_waiting() {
     let upstream = Upstream::saying("");
     let mut proxyd = Config::to(&upstream).start();
-    // Without a reader the pipe is not opened to write.
+    // Without a reader, the pipe cannot be opened for writing.
     make_fifo(&proxyd.folder().join("access.log"));
     let log = r#"observability { access-log { path "access.log" } }"#;
     let admin = r#"admin { address "127.0.0.1:0" }"#;
@@ -240,7 +240,7 @@ fn a_tunnel_is_cut_when_the_shutdown_timeout_is_over() {
 
     proxyd.wait();
     let _ = client.rest();
-    // Its record is written in either case.
+    // The access record is written in either case.
     assert_eq!(proxyd.access_record("tunnel").number("status"), Some(101.0));
 }
 
@@ -299,8 +299,8 @@ fn a_process_with_nothing_to_do_leaves_soon() {
     assert!(proxyd.wait().success());
 }
 
-/// A program that starts proxyd without any reachable name server; `None` where this process lacks
-/// the permission.
+/// Installs a program that starts `proxyd` without any reachable name server. Returns false without
+/// the necessary permission.
 fn nameless(installed: &Installed, silent: &std::io::Result<UdpSocket>) -> bool {
     let folder = installed.path().with_file_name("");
     let names = folder.join("resolv.conf");
@@ -367,7 +367,7 @@ fn a_client_that_connects_again_at_once_while_a_drain_begins_is_never_reset() {
     }
 }
 
-/// Returns true if a connection is taken at `address` and reset before a request on it is answered.
+/// Returns true if a connection to `address` is closed or reset before a request on it is answered.
 fn is_reset(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return false;

@@ -1,4 +1,4 @@
-//! Splicing of long bodies through a kernel pipe.
+//! Long bodies that are spliced through a kernel pipe.
 
 use crate::support::{Config, request};
 use proxy_testkit::{Proxyd, RawClient, Record, Served, Upstream, get};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const BODY_BYTES: usize = 3 * 1024 * 1024 + 17;
 
-/// Bytes that identify their position in the body.
+/// Body whose bytes depend on their position.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     (0_u32..)
         .flat_map(u32::to_be_bytes)
@@ -20,7 +20,7 @@ fn head(length: usize) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// Sends the pattern to every client, in chunks of this size.
+/// Starts an upstream that sends the body to every client, in chunks of this size.
 fn sending(piece: usize) -> Upstream {
     Upstream::start(move |served| {
         while served.request().is_some() {
@@ -32,7 +32,7 @@ fn sending(piece: usize) -> Upstream {
     })
 }
 
-/// Sends this much of a long body, then runs `then`.
+/// Starts an upstream that sends this part of a long body, and then runs `then`.
 fn beginning(sent: usize, then: impl Fn(&mut Served) + Send + Sync + 'static) -> Upstream {
     Upstream::start(move |served| {
         served.request();
@@ -42,7 +42,7 @@ fn beginning(sent: usize, then: impl Fn(&mut Served) + Send + Sync + 'static) ->
     })
 }
 
-/// Reads a million bytes of an incomplete long body, and returns the request's record.
+/// Reads a million bytes of an incomplete long body; returns the request's access record.
 #[track_caller]
 fn a_million_bytes(proxyd: &Proxyd) -> Record {
     let mut client = proxyd.connect();
@@ -53,7 +53,7 @@ fn a_million_bytes(proxyd: &Proxyd) -> Record {
     proxyd.access_record(&head.correlation_id())
 }
 
-/// Number of pipe descriptors of a process.
+/// Returns the number of the process's pipe descriptors.
 fn pipes(proxyd: &Proxyd) -> usize {
     proxyd.files_by_kind().get("pipe").copied().unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Streaming: bytes are forwarded as they arrive, with bounded buffers.
+//! Streaming: data is forwarded as it arrives, with buffers of limited size.
 
 use crate::support::{Config, kernel_buffers, request};
 use proxy_testkit::{Gate, RawClient, Upstream, get};
@@ -58,7 +58,7 @@ fn a_request_reaches_the_upstream_piece_by_piece() {
 
 #[test]
 fn an_answer_may_overtake_the_request_it_answers() {
-    // Both directions at once, as gRPC streams do over HTTP/1.1 tunnels of their own.
+    // Both directions at the same time, as for gRPC streams, here through HTTP/1.1 tunnels.
     let upstream = Upstream::start(|served| {
         served.head();
         served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -136,7 +136,7 @@ fn many_clients_that_read_nothing_cost_little_memory() {
         }
     }
     let other = Upstream::saying("");
-    // A round of other traffic, so that every buffer is allocated.
+    // Other requests first, so that every buffer is allocated.
     for _ in 0..50 {
         let _ = RawClient::connect(other.address()).ask(get("/", &[]));
     }
@@ -174,8 +174,8 @@ fn hundreds_of_clients_that_read_slowly_share_what_large_reads_may_hold() {
     }
 
     let grown = proxyd.peak_rss_bytes().saturating_sub(before);
-    // 32 MiB of large reads, for some of which the room before is held as well, and 16 KiB for each. A busy machine
-    // delays the thread that returns freed pages.
+    // Large reads use 32 MiB, and some of them also hold their former buffer; each has 16 KiB
+    // besides. A busy machine delays the thread that returns freed pages.
     assert!(
         grown < 128 << 20,
         "{CLIENTS} slow downloads hold {grown} bytes"

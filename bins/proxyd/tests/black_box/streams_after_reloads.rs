@@ -1,11 +1,11 @@
-//! Streams with a route or target that a reload removed.
+//! Streams whose route or target was removed by a reload.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, METRICS, metric, request, target};
 use proxy_testkit::{EVENT_TIMEOUT, Proxyd, RawClient, Reload, Upstream};
 use std::time::Instant;
 
-/// The time after a reload until such streams are ended: longer than two reloads on a busy machine.
+/// Time until such streams are ended. It is longer than two reloads on a busy machine.
 const TIME_TO_DRAIN: &str = "system { worker-threads 1; graceful-shutdown-timeout-secs 3 }";
 
 #[track_caller]
@@ -16,7 +16,7 @@ fn apply(proxyd: &Proxyd, config: Config) {
     );
 }
 
-/// A tunnel by `path`.
+/// Opens a tunnel to `path`.
 #[track_caller]
 fn switched(proxyd: &Proxyd, path: &str) -> RawClient {
     let mut client = proxyd.connect();
@@ -33,7 +33,7 @@ fn echoes(client: &mut RawClient) {
     assert_eq!(client.exactly(4).unwrap(), b"ping");
 }
 
-/// A response without an end.
+/// Starts an upstream that sends an endless response.
 fn endless() -> Upstream {
     Upstream::start(|served| {
         served.request();
@@ -78,7 +78,7 @@ fn streams_of_former_configurations_are_counted_until_they_end() {
     let mut third = switched(&proxyd, "/");
 
     for left in [2.0, 1.0, 0.0] {
-        // Tunnels end by the worker's own time.
+        // Each worker ends its tunnels by its own timer.
         let is_left = |_| (metric(&mut client, FORMER) - left).abs() < 0.1;
         assert!((0..100_000).any(is_left), "{left} are left");
         drop(tunnels.pop());
@@ -123,7 +123,8 @@ fn a_response_of_a_removed_target_is_cut_after_the_time_to_drain() {
     old.wait_for_ends(1);
 }
 
-/// A route and an upstream for each of `upstreams`, matched by a path with its name.
+/// Creates a configuration with a route and an upstream for each of `upstreams`, by a path with its
+/// name.
 fn by_path(upstreams: &[(&str, &Upstream)]) -> Config {
     let mut config = Config::new();
     for (name, upstream) in upstreams {
@@ -157,7 +158,7 @@ fn a_tunnel_to_a_target_restored_in_time_continues() {
 #[test]
 fn tunnels_do_not_hold_the_plans_that_they_began_under() {
     let upstream = Upstream::websocket();
-    // Each plan has many routes, different from the last one's.
+    // Each plan has many routes, which differ from those of the previous plan.
     let plan = |number: usize| {
         let mut config = Config::to(&upstream);
         for route in 0..3000 {
@@ -182,7 +183,7 @@ fn tunnels_do_not_hold_the_plans_that_they_began_under() {
         tunnels.push(switched(&proxyd, "/"));
     }
 
-    // Another thread frees the plans, while the tunnels are used.
+    // Another thread frees the plans while the tunnels are used.
     let end = Instant::now() + EVENT_TIMEOUT;
     let grown = || proxyd.rss_bytes().saturating_sub(before);
     loop {

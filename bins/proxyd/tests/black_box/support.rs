@@ -1,4 +1,4 @@
-//! Configurations and assertions shared by many tests.
+//! Configurations and assertions that many tests share.
 
 use proxy_testkit::{Gate, Launcher, Proxyd, RawClient, Response, Upstream, get};
 
@@ -6,10 +6,10 @@ pub(crate) use proxy_testkit::{METRICS, metric, pause, post, refusal, request, t
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
-/// A configuration for a process of proxyd.
+/// Configuration of a `proxyd` process.
 pub(crate) type Config = proxy_testkit::Config<Binary>;
 
-/// Starts the real binary.
+/// Launches the real program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binary;
 
@@ -21,7 +21,7 @@ impl Launcher for Binary {
     }
 }
 
-/// A process with one request in flight, which is answered once the gate is open.
+/// A process with one current request, which is answered when the gate opens.
 pub(crate) struct Busy {
     pub(crate) client: RawClient,
     pub(crate) proxyd: Proxyd,
@@ -30,7 +30,7 @@ pub(crate) struct Busy {
 }
 
 impl Busy {
-    /// Like [`Self::start`], with more blocks in the configuration.
+    /// Like [`Self::start`], with further blocks in the configuration.
     #[track_caller]
     pub(crate) fn with(blocks: &str) -> Self {
         let gate = Gate::new();
@@ -48,14 +48,14 @@ impl Busy {
     }
 }
 
-/// The reason of a failed request, from its record in the access log.
+/// Returns the reason of a failed request from its access record.
 #[track_caller]
 pub(crate) fn reason(proxyd: &Proxyd, response: &Response) -> String {
     let record = proxyd.access_record(&response.correlation_id());
     record.text("reason").to_owned()
 }
 
-/// A document of the admin interface, which listens on an address.
+/// Requests a document of the admin interface over TCP.
 #[track_caller]
 pub(crate) fn admin(proxyd: &Proxyd, target: &str) -> serde_json::Value {
     let mut client = RawClient::connect(proxyd.admin_address());
@@ -63,7 +63,8 @@ pub(crate) fn admin(proxyd: &Proxyd, target: &str) -> serde_json::Value {
     client.ask(request).json()
 }
 
-/// Most bytes that the kernel holds of an upload, in the four buffers of its two connections.
+/// Returns the maximum size of an upload's part in the kernel: in the four buffers of two
+/// connections.
 pub(crate) fn kernel_buffers() -> usize {
     let most = |name: &str| -> usize {
         let sizes = std::fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap();

@@ -74,7 +74,7 @@ fn the_service_manager_gets_the_new_main_pid_after_an_upgrade() {
     assert_eq!(manager.next().trim_end(), main);
     assert!(manager.next().contains("READY=1"));
     proxyd.wait_for_former();
-    // The predecessor does not report its own end.
+    // The predecessor does not report its own exit.
     proxyd.terminate();
     assert!(manager.next().contains("STOPPING=1"));
     assert!(proxyd.wait().success());
@@ -118,7 +118,7 @@ fn a_socket_of_the_manager_is_used_and_its_queue_is_served() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    // Waits in the accept queue before the process exists.
+    // The connection is in the accept queue before the process starts.
     let mut early = RawClient::connect(address);
     early.send(get("/", &[]));
     let kept = socket.try_clone().unwrap();
@@ -163,7 +163,7 @@ fn several_workers_share_a_socket_of_the_manager_s() {
 fn a_socket_of_the_manager_is_reused_with_its_listener() {
     let upstream = Upstream::saying("served");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
-    // The manager never closes it, so the address could not be bound again.
+    // A service manager never closes the socket, so the address could not be bound again.
     let _kept = socket.try_clone().unwrap();
     let address = socket.local_addr().unwrap();
     let elsewhere = SocketAddr::from(([127, 0, 0, 1], free_port()));
@@ -176,7 +176,7 @@ fn a_socket_of_the_manager_is_reused_with_its_listener() {
 
     for _ in 0..2 {
         assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
-        // Claimed for a moment by a reload that fails.
+        // Adopted by a reload, which then fails.
         let fails = format!("{second}\nlisteners {{ listener \"y\" {{ address \"{taken}\" }} }}");
         let fails = Config::to(&upstream).at(elsewhere).top(&fails);
         assert!(matches!(proxyd.reload(&fails.kdl()), Reload::Refused(_)));
@@ -185,7 +185,7 @@ fn a_socket_of_the_manager_is_reused_with_its_listener() {
             RawClient::connect(address).ask(get("/", &[])).text(),
             "served"
         );
-        // While it is in use, and while it is not.
+        // Once while the socket is used, and once while it is not.
         assert_eq!(proxyd.upgrade(), Upgrade::Done);
         assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
         assert_eq!(proxyd.upgrade(), Upgrade::Done);

@@ -1,9 +1,10 @@
-//! Requests reach the target of their plan, after any reloads.
+//! Requests reach the target in their own plan, after any number of reloads.
 
 use crate::support::{Config, target};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, get, ok};
 
-/// Routes every request to `upstream`, under its own name; the request contains the expected one.
+/// Creates a configuration that routes all requests to `upstream`, with its expected name in the
+/// field `X-Target`.
 fn named(name: &str, upstream: &Upstream) -> Config {
     let route = format!(r#"upstream "{name}"; request-headers {{ set "X-Target" "{name}" }}"#);
     Config::new()
@@ -11,7 +12,7 @@ fn named(name: &str, upstream: &Upstream) -> Config {
         .upstream(name, &target(upstream))
 }
 
-/// Responds with its name to requests for it, and with the mismatch to other requests.
+/// Starts an upstream that responds with its name if it is the expected one, else with both names.
 fn checking(name: &'static str) -> Upstream {
     Upstream::start(move |served| {
         while let Some(request) = served.request() {
@@ -35,7 +36,7 @@ fn apply(proxyd: &Proxyd, config: &Config) {
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
 }
 
-/// Applies a configuration that fails: one of its addresses is in use.
+/// Reloads a configuration that fails, because one of its addresses is in use.
 #[track_caller]
 fn refuse(proxyd: &Proxyd, config: Config, taken: &Upstream) {
     let address = taken.address();
@@ -46,7 +47,7 @@ fn refuse(proxyd: &Proxyd, config: Config, taken: &Upstream) {
     assert!(faults.contains("in use"), "{faults}");
 }
 
-/// Requests `/`, and returns the text of the response.
+/// Requests `/`; returns the body of the response.
 #[track_caller]
 fn target_name(client: &mut RawClient) -> String {
     client.ask(get("/", &[])).text()
@@ -116,7 +117,7 @@ fn a_response_older_than_three_reloads_does_not_give_its_connection_to_another_t
     early.body(&mut response);
     assert_eq!(response.text(), "firstlater");
 
-    // The first connection of the last target is not made before this.
+    // The first connection to the last target is opened only now.
     assert_eq!(target_name(&mut early), "c");
     for (name, upstream) in &others {
         apply(&proxyd, &named(name, upstream));
@@ -132,7 +133,7 @@ fn a_retry_under_an_old_plan_does_not_use_the_connections_of_a_new_target() {
     let old = Upstream::start(move |served| {
         while let Some(request) = served.request() {
             if served.number() == 0 && request.target == "/again" {
-                // The pooled connection closes without a response: the request is sent again.
+                // The pooled connection closes without a response, so the request is sent again.
                 wait.wait();
                 return;
             }

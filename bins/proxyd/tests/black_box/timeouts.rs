@@ -1,4 +1,4 @@
-//! Slow clients and upstreams.
+//! Timeouts for slow clients and upstreams.
 
 use crate::support::{Config, METRICS, metric, post, reason, refusal, request, target};
 use proxy_testkit::{End, Gate, RawClient, Upstream, get, ok};
@@ -36,7 +36,7 @@ fn a_head_that_drips_is_timed_from_its_first_byte() {
 
     client.send("GET / HTTP/1.1\r\n");
     client.set_response_timeout(std::time::Duration::from_millis(50));
-    // Each byte arrives long before 400 ms without one.
+    // Pauses between bytes are much shorter than the timeout of 400 ms.
     while client.peek().is_err() {
         client.send("X");
     }
@@ -83,7 +83,7 @@ fn a_stalled_body_is_answered_408() {
     );
 }
 
-/// Like [`metric`], with 0 for one that was never counted.
+/// Like [`metric`]; 0 if it was never counted.
 fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
     let page = client.ask(request("GET /metrics", "", "")).text();
     let lines = page.lines().filter(|line| line.starts_with(name));
@@ -102,7 +102,7 @@ fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
     let piece = "x".repeat(512);
     client.send(request("POST /", "Content-Length: 4096\r\n", ""));
     for _ in 0..8 {
-        // Waits 400 ms for a response that cannot arrive yet: 3.2 s in total.
+        // Waits 400 ms for a response that cannot arrive yet, 3.2 s in total.
         assert!(client.peek().is_err());
         client.send(&piece);
     }
@@ -128,7 +128,7 @@ fn a_body_that_drips_is_answered_408() {
         } else {
             "x"
         };
-        // Each chunk arrives long before 600 ms without one.
+        // Pauses between chunks are much shorter than the timeout of 600 ms.
         while client.peek().is_err() {
             client.send(piece);
         }
@@ -174,7 +174,7 @@ fn a_client_that_reads_nothing_is_aborted() {
     drop(client);
 }
 
-/// The system reports consumption by a client only in large steps: the client reads the rest of a
+/// The kernel reports reads by a client only in large steps. This client reads the rest of a
 /// buffer, and then so little at a time that nothing is reported.
 #[test]
 fn a_client_that_reads_too_slowly_is_aborted() {
@@ -193,7 +193,7 @@ fn a_client_that_reads_too_slowly_is_aborted() {
     while log.lines().iter().all(|line| !line.contains("sips")) {
         sips += 1;
         assert!(sips < 2_000, "still served");
-        // A byte, and a pause.
+        // Reads a byte, and pauses.
         client.exactly(1).unwrap();
         std::thread::park_timeout(std::time::Duration::from_millis(5));
     }
@@ -232,7 +232,7 @@ fn the_time_for_the_response_begins_when_the_request_is_sent() {
     let upstream = Upstream::echo();
     let proxyd = Config::to_with(&upstream, "timeouts { request-ms 2000 }").start();
     let mut client = proxyd.connect();
-    // Four times this is longer than the time for the response.
+    // Four of these pauses are longer than the timeout of the response.
     client.set_response_timeout(std::time::Duration::from_millis(600));
 
     client.send(request("POST /", "Content-Length: 4\r\n", ""));
@@ -267,7 +267,7 @@ fn a_stalled_response_is_aborted() {
 
 #[test]
 fn a_slow_connect_is_answered_504() {
-    // The queue is full, and no connection is accepted from it.
+    // The queue is full, and no connection in it is accepted.
     let (address, _queue) = full_queue();
     let proxyd = Config::new()
         .route("all", r#"upstream "u""#)
@@ -315,7 +315,7 @@ fn full_queue() -> (SocketAddr, Vec<std::net::TcpStream>) {
     while let Ok(stream) = connect() {
         queue.push(stream);
     }
-    // Kept open until the test ends, like the waiting ones.
+    // Stays open until the test ends, like the waiting connections.
     std::mem::forget(listener);
     (address, queue)
 }
@@ -404,7 +404,7 @@ fn a_response_that_moves_is_not_cut_by_any_total() {
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n");
         served.set_response_timeout(std::time::Duration::from_millis(400));
         for _ in 0..8 {
-            // 3.2 s in all.
+            // Waits 3.2 s in total.
             assert!(served.some().is_err());
             served.send("x");
         }
@@ -431,7 +431,7 @@ fn after_a_timeout_the_target_is_asked_on_a_new_connection() {
 
     assert_eq!(client.ask(get("/", &[])).status, 504);
     gate.open();
-    // Never the late answer to the first request.
+    // The late response to the first request must not arrive.
     assert_eq!(client.ask(get("/", &[])).text(), "1");
 }
 
@@ -470,7 +470,7 @@ fn a_client_that_reads_slowly_does_not_outlast_the_route_s_total() {
     let mut client = RawClient::connect_with_small_buffer(proxyd.address(), 4_096);
 
     client.send(get("/", &[]));
-    // Each 50 ms more is taken than the least that a client must take.
+    // Every 50 ms, the client reads more than the required minimum.
     client.set_response_timeout(std::time::Duration::from_millis(50));
     let mut taken = 0;
     while client.discard(8_192).is_ok() && taken < 100 {
@@ -484,7 +484,7 @@ fn a_client_that_reads_slowly_does_not_outlast_the_route_s_total() {
     assert!((900.0..6_000.0).contains(&took), "{took}");
 }
 
-/// A client's own slowness, not a wait for an event.
+/// Pause of a slow client; the test does not wait for an event here.
 fn pause_between_sips() {
     let (_never, receiver) = std::sync::mpsc::channel::<()>();
     let sipped = receiver.recv_timeout(std::time::Duration::from_millis(50));

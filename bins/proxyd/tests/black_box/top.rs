@@ -1,4 +1,4 @@
-//! `proxyd top`: its page of text, and its screen on a pseudo-terminal.
+//! `proxyd top`: text output, and the screen on a pseudo-terminal.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::{EVENT_TIMEOUT, Proxyd, Upstream, closed_port, get};
@@ -22,7 +22,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The line of a page that begins with a name, its words.
+/// Returns the words of the line that begins with a name.
 fn row<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let mut rows = page
         .lines()
@@ -31,7 +31,7 @@ fn row<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     row.unwrap_or_else(|| panic!("no row {name}:\n{page}"))
 }
 
-/// A process that has served 3 requests, on the routes of a target.
+/// Starts a process that has served three requests, on the routes of a target.
 fn busy(upstream: &Upstream, top: &str) -> Proxyd {
     let proxyd = Config::to(upstream).top(top).start();
     for _ in 0..3 {
@@ -128,7 +128,7 @@ fn an_interface_that_is_not_there_is_named() {
     }
 }
 
-/// `proxyd top` on a pseudo-terminal of `script`.
+/// `proxyd top` on a pseudo-terminal of the program `script`.
 struct Screen {
     script: Child,
     keys: ChildStdin,
@@ -163,7 +163,7 @@ impl Screen {
         }
     }
 
-    /// Waits until this was drawn, and drops the output before it.
+    /// Waits until a text was drawn, and discards the output before it.
     #[track_caller]
     fn wait_for(&mut self, part: &str) {
         loop {
@@ -182,7 +182,7 @@ impl Screen {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// The process on the pseudo-terminal.
+    /// Returns the process on the pseudo-terminal.
     fn process(&self) -> Pid {
         let script = self.script.id();
         let children =
@@ -191,10 +191,10 @@ impl Screen {
         Pid::from_raw(child.parse().unwrap()).unwrap()
     }
 
-    /// The exit code of the program, once the terminal is restored.
+    /// Returns the exit code of the program, after the terminal was restored.
     #[track_caller]
     fn end(mut self) -> Option<i32> {
-        // The cursor, and the screen that was there before.
+        // Shows the cursor, and returns to the normal screen.
         self.wait_for("\x1b[?25h\x1b[?1049l");
         self.script.wait().unwrap().code()
     }
@@ -217,7 +217,7 @@ fn a_terminal_shows_views_by_keys_and_is_restored() {
     screen.press("\x1b[Zs");
     screen.wait_for("[limits]");
     screen.wait_for("sorted by failures");
-    // The figures of an interval come a second later.
+    // Figures of an interval are shown a second later.
     screen.wait_for("now: ");
     screen.press("q");
     assert_eq!(screen.end(), Some(0));

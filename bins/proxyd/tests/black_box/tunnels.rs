@@ -1,4 +1,4 @@
-//! Connections that leave HTTP: `Upgrade`, WebSocket.
+//! Tunnels after a protocol switch: `Upgrade`, WebSocket.
 
 use crate::support::{Config, kernel_buffers, reason, refusal, request};
 use proxy_testkit::{End, Gate, Proxyd, RawClient, Upstream, get, ok};
@@ -13,7 +13,7 @@ fn handshake() -> String {
     request("GET /ws", UPGRADE, "")
 }
 
-/// A client after a protocol switch on its connection.
+/// Switches protocols on a new connection; returns the client.
 #[track_caller]
 fn switched(proxyd: &Proxyd) -> RawClient {
     let mut client = proxyd.connect();
@@ -244,7 +244,7 @@ fn an_idle_upgraded_connection_is_closed() {
     let answer = client.ask(handshake());
     client.set_response_timeout(std::time::Duration::from_millis(550));
     for _ in 0..4 {
-        // 2.2 s in all: longer than it may rest, and never resting.
+        // 2.2 s in total: longer than the idle timeout, but the tunnel is never idle.
         assert!(client.peek().is_err());
         echoes(&mut client, b"ping");
     }
@@ -304,7 +304,7 @@ fn an_upstream_that_does_not_switch_answers_like_any_other() {
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();
 
-    // The next request is HTTP.
+    // The next request uses HTTP.
     client.send([handshake().into_bytes(), get("/next", &[])].concat());
 
     assert_eq!(client.response().text(), "/ws");
@@ -367,7 +367,7 @@ fn a_switch_before_the_end_of_the_request_is_refused() {
     let upstream = Upstream::start(|served| {
         if served.head().is_some() {
             served.send(SWITCHED);
-            // The rest of the body is not part of the tunnel.
+            // The rest of the body does not belong to the tunnel.
             let tail = served.end().unwrap_or_default();
             assert!(!tail.ends_with(b"rest!"), "{}", tail.escape_ascii());
         }

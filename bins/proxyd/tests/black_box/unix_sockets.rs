@@ -1,4 +1,4 @@
-//! Listeners at Unix sockets.
+//! Listeners on Unix sockets.
 #![expect(clippy::disallowed_methods, reason = "a test waits for a result")]
 
 use crate::support::{BINARY, Config, target};
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// A place for a socket.
+/// A folder for a socket.
 struct Place(TempDir);
 
 impl Place {
@@ -42,7 +42,7 @@ impl Place {
         }
     }
 
-    /// A configuration with a listener there and nowhere else.
+    /// Formats a configuration with a listener on this socket only.
     fn config(&self, upstream: &Upstream, listener: &str) -> String {
         format!(
             "listeners {{ listener \"main\" {{ address \"unix:{}\"; {listener} }} }}\n\
@@ -131,7 +131,7 @@ fn a_proxy_in_front_sets_the_client_over_a_unix_socket() {
 fn the_socket_of_a_killed_process_is_replaced() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let kdl = place.config(&upstream, "");
-    // Killed, so it does not remove its file.
+    // A killed process does not remove its file.
     drop(Proxyd::start(BINARY, &kdl));
     assert!(is_socket(&place.path()));
 
@@ -179,7 +179,7 @@ fn a_unix_socket_comes_and_goes_with_a_reload() {
     for _ in 0..3 {
         assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
         assert_eq!(place.ask(), "hi");
-        // Twice: an existing listener is kept.
+        // The second reload keeps the listener of the first.
         assert_eq!(proxyd.reload(&with.kdl()), Reload::Applied);
         assert_eq!(place.ask(), "hi");
         assert_eq!(proxyd.reload(&without.kdl()), Reload::Applied);
@@ -202,7 +202,7 @@ fn a_unix_socket_is_handed_over() {
     assert_eq!(early.ask(get("/", &[])).text(), "hi");
     proxyd.wait_for_former();
 
-    // The end of those that handed over has not removed the file.
+    // The exit of former processes has not removed the file.
     assert_eq!(place.ask(), "hi");
     assert_eq!(place.names(), ["proxy.sock"]);
     proxyd.terminate();
@@ -215,7 +215,7 @@ fn a_new_process_that_fails_leaves_the_file() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let mut proxyd = Proxyd::start(BINARY, &place.config(&upstream, ""));
 
-    // It adopts the socket, then it fails at the next listener.
+    // The process adopts the socket, and then fails at the next listener.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap();
     let second = format!("\nlisteners {{ listener \"x\" {{ address \"{port}\" }} }}");

@@ -1,4 +1,4 @@
-//! SIGUSR2: a new process takes over without an effect on clients.
+//! Upgrades by SIGUSR2: a new process takes over without disturbing clients.
 
 use crate::installed::{Installed, upgrade};
 use crate::support::{BINARY, Config, admin, request, target};
@@ -20,10 +20,10 @@ fn a_new_process_takes_over() {
     upgrade(&mut proxyd);
 
     assert_ne!(proxyd.id(), old);
-    // The port is the one that the kernel picked for the first process.
+    // The port that the kernel chose for the first process stays the same.
     assert_eq!(proxyd.connect().ask(get("/", &[])).text(), "hi");
-    // An earlier client is still served, and signalled to reconnect. The old process may be
-    // notified of the new one after the first response.
+    // Earlier clients are still served, and asked to reconnect. The old process may learn of the
+    // new one only after the first response.
     for mut client in [kept, unused] {
         loop {
             let answer = client.ask(get("/", &[]));
@@ -53,13 +53,14 @@ fn process_after_process_takes_over_and_leaves_nothing_behind() {
         let _ = proxyd.connect().ask(get("/", &[]));
     }
 
-    // A connection may still be closing.
+    // Some connection may still be closing.
     assert!(proxyd.open_files() <= files + 2);
     proxyd.terminate();
     assert!(proxyd.wait().success());
 }
 
-/// Sends up to `most` requests on one connection, until the proxy sends `Connection: close`.
+/// Sends at most `most` requests on one connection, until a response has `Connection: close`.
+/// Returns their number.
 fn visit(address: SocketAddr, most: usize) -> usize {
     let mut client = RawClient::connect(address);
     let kept = |_: &usize| {
@@ -262,7 +263,7 @@ fn any_number_of_workers_takes_the_sockets_over() {
         fs::write(proxyd.config(), config(workers).kdl()).unwrap();
         upgrade(&mut proxyd);
         proxyd.wait_for_former();
-        // With this many, each socket of the port gets some.
+        // With this number of connections, each socket of the port receives some.
         let mut clients: Vec<_> = (0..40).map(|_| RawClient::connect(address)).collect();
         for client in &mut clients {
             assert_eq!(client.ask(get("/", &[])).text(), "hi", "{workers} workers");

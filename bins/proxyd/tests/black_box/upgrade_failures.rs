@@ -1,4 +1,4 @@
-//! Failed upgrades: the old process continues to serve, and logs the reason.
+//! Failed upgrades: the old process still serves, and logs the reason.
 
 use crate::installed::{Installed, failed_upgrade, upgrade};
 use crate::support::{Busy, Config, METRICS, metric};
@@ -29,10 +29,10 @@ fn a_program_that_ends_at_once_changes_nothing() {
     let _ = failed_upgrade(&mut proxyd);
     assert!(proxyd.open_files() <= files + 2);
 
-    // The path is resolved at the time of the signal, through links.
+    // The path is resolved when the signal arrives, through symbolic links.
     installed.restore();
     upgrade(&mut proxyd);
-    // Until it has exited, the old process may still accept a client.
+    // Until it has exited, the old process may still accept clients.
     drop(client);
     proxyd.wait_for_former();
     let successes = r#"proxy_upgrades_total{result="success"}"#;
@@ -144,7 +144,7 @@ fn faults_of_the_new_process_are_in_the_log() {
     assert!(lines.contains("proxyd.kdl"), "{lines}");
 }
 
-/// Sends requests on new connections until `over`, and returns their number.
+/// Sends requests on new connections until `over` opens; returns their number.
 fn request_until(address: SocketAddr, over: &Gate) -> usize {
     let ask = || RawClient::connect(address).ask(get("/", &[])).text();
     let mut answers = 0;
@@ -175,7 +175,7 @@ fn a_new_process_that_fails_late_has_disconnected_no_client() {
         })
         .collect();
 
-    // The listener can be bound, and more sockets for it; the next step fails.
+    // The listener and further sockets for it can be bound; the next step fails.
     let admin = format!("admin {{ address \"{in_use}\" }}");
     let second = format!("listeners {{ listener \"x\" {{ address \"{in_use}\" }} }}\n{free}");
     for late in [&admin, &second, &admin, &second] {
@@ -231,7 +231,7 @@ fn a_process_without_file_descriptors_serves_on_until_it_has_some() {
     let before = proxyd.files_by_kind();
     let few = proxyd.open_files() as u64;
 
-    // Enough to read the file.
+    // Enough descriptors to read the configuration.
     proxyd.limit_open_files(few + 3);
     let Reload::Refused(why) = proxyd.reload(&config(8).kdl()) else {
         panic!("it was applied");

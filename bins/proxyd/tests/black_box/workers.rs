@@ -1,4 +1,4 @@
-//! Changes of the number of workers by a reload.
+//! Reloads that change the number of workers.
 
 use crate::support::{Config, METRICS, metric, request};
 use proxy_testkit::{Gate, Proxyd, RawClient, Reload, Upstream, free_port, get};
@@ -10,10 +10,10 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Polls, at intervals of 20 ms, before the wait fails.
+/// Number of polls, at intervals of 20 ms, after which waiting fails.
 const LOOKS: u32 = 1_000;
 
-/// Descriptors of the worker's tick timer, in this process and in proxyd.
+/// Returns the descriptors of a worker's tick timer: in this process, and in `proxyd`.
 #[track_caller]
 fn timer_of_a_worker(proxyd: &Proxyd) -> OwnedFd {
     let folder = format!("/proc/{}/fd", proxyd.id());
@@ -38,7 +38,8 @@ fn a_worker_that_hangs_is_reported_and_the_process_is_not_ready() {
     let mut client = proxyd.connect();
     assert_eq!(client.ask(get("/ready", &[])).status, 200);
 
-    // The worker still responds, but its ticks have stopped: the control thread considers it hung.
+    // The worker still responds, but its ticks have stopped, so the control thread considers it
+    // hung.
     let timer = timer_of_a_worker(&proxyd);
     let every = |nanos| Itimerspec {
         it_interval: Timespec {
@@ -88,7 +89,7 @@ fn apply(proxyd: &Proxyd, config: &Config) {
     assert_eq!(proxyd.reload(&config.kdl()), Reload::Applied);
 }
 
-/// Workers that run.
+/// Returns the number of running workers.
 fn workers(proxyd: &Proxyd) -> usize {
     let threads = fs::read_dir(format!("/proc/{}/task", proxyd.id())).unwrap();
     let names = threads.filter_map(|thread| {
@@ -100,7 +101,8 @@ fn workers(proxyd: &Proxyd) -> usize {
         .count()
 }
 
-/// Waits until this many workers run: leaving ones check ten times a second whether they may exit.
+/// Waits until this number of workers run. Workers that should exit check ten times a second
+/// whether they can.
 #[track_caller]
 fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
     for _ in 0..LOOKS {
@@ -112,7 +114,8 @@ fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
     panic!("{} workers, not {count}", workers(proxyd));
 }
 
-/// Sends requests on many connections at once, so that each socket of the port gets some.
+/// Sends requests on many connections at the same time, so that each socket of the port receives
+/// some.
 #[track_caller]
 fn request_every_worker(address: SocketAddr) {
     let mut clients: Vec<_> = (0..40).map(|_| RawClient::connect(address)).collect();
@@ -136,7 +139,7 @@ fn workers_come_and_go_with_a_reload() {
     }
 }
 
-/// A connection without traffic, for waiting.
+/// Opens a connection without traffic, to wait on.
 fn upstream_connection(upstream: &Upstream) -> RawClient {
     RawClient::connect(upstream.address())
 }
@@ -147,7 +150,8 @@ const CONNECTIONS: usize = 80;
 fn no_client_notices_that_workers_go() {
     let upstream = Upstream::saying("hi");
     let proxyd = with(4, Config::to(&upstream)).start();
-    // The kernel spreads connections over the workers at random: this many are never all at one.
+    // The kernel distributes connections to workers randomly. With this number, they never all
+    // reach the same one.
     let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| proxyd.connect()).collect();
     for client in &mut clients {
         assert_eq!(client.ask(get("/", &[])).text(), "hi");
@@ -193,7 +197,7 @@ fn a_worker_that_leaves_finishes_what_it_has_begun_under_each_plan_to_come() {
     }
 
     apply(&proxyd, &config(1, ""));
-    // A change of the logs also applies to leaving workers.
+    // Changed log settings also apply to workers that are about to exit.
     let log = r#"observability { access-log { path "access.log" } }"#;
     apply(&proxyd, &config(2, log));
     gate.open();
@@ -249,7 +253,7 @@ fn many_changes_of_the_workers_leave_nothing_behind() {
     assert!(active < 60.0, "{active}");
 }
 
-/// Waits until the numbers of its files, by kind, are these.
+/// Waits until the process has these numbers of open files, by kind.
 #[track_caller]
 fn wait_for_files(proxyd: &Proxyd, files: &BTreeMap<String, usize>, client: &mut RawClient) {
     for _ in 0..LOOKS {
@@ -285,7 +289,7 @@ fn three_hundred_reloads_leave_every_file_as_it_was() {
     };
     let proxyd = config(0).start();
     let mut resting = upstream_connection(&upstream);
-    // Beyond the maximum number of workers there are no more sockets.
+    // There are no more sockets than the maximum number of workers so far.
     for count in [3, 0] {
         apply(&proxyd, &config(count));
     }

@@ -1,4 +1,4 @@
-//! Tests that measure run one after the other.
+//! Runs tests that measure time one after the other.
 #![expect(
     clippy::disallowed_types,
     reason = "tests wait for each other, and nobody waits for them"
@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static TURN: Mutex<()> = Mutex::new(());
 
-/// No other measurement runs until the guard is dropped.
+/// Waits for other measurements, and blocks them until the guard is dropped.
 pub(crate) fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! HTTP/1.1 responses of upstreams, as received by HTTP/2 clients. [RFC 9113 §8.1]
+//! HTTP/1.1 responses of upstreams, as HTTP/2 clients receive them. [RFC 9113 §8.1]
 
 use crate::frames::{DATA, END_HEADERS, FrameEvent, Frames, HEADERS, RST_STREAM, WHOLE, frame};
 use crate::hpack::{request_head, status};
@@ -7,10 +7,10 @@ use crate::responses;
 use proxy_testkit::Upstream;
 use std::net::SocketAddr;
 
-/// The frames received on one stream.
+/// Frames received on one stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Answer {
-    /// The status of each head; 0 for trailers.
+    /// Status of each head; 0 for trailers.
     heads: Vec<u16>,
     body: Vec<u8>,
     ended: bool,
@@ -43,7 +43,7 @@ fn ask(proxy: SocketAddr, method: &str, target: &str) -> Answer {
     answer
 }
 
-/// Answers `/204` and the like.
+/// Starts an upstream that responds to `/204` and similar paths.
 fn script() -> Upstream {
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n";
     Upstream::start(|served| {

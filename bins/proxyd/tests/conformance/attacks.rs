@@ -1,4 +1,4 @@
-//! Attacks over HTTP/2, with their expected ends.
+//! Attacks over HTTP/2, and the expected end of each.
 
 use crate::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PADDED, PING, PRIORITY, RST_STREAM,
@@ -9,41 +9,41 @@ use std::iter::repeat_n;
 /// `SETTINGS_INITIAL_WINDOW_SIZE`. [RFC 9113 §6.5.2]
 const INITIAL_WINDOW: u16 = 4;
 
-/// `GET /` at `a.test` over `http`, in HPACK.
+/// `GET http://a.test/` in HPACK.
 pub(crate) const GET: &[u8] = b"\x82\x84\x86\x41\x06a.test";
 
-/// The same with `POST`.
+/// `POST http://a.test/` in HPACK.
 const POST: &[u8] = b"\x83\x84\x86\x41\x06a.test";
 
 const POST_HOLD: &[u8] = b"\x83\x86\x04\x05/hold\x41\x06a.test";
 
 const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
 
-/// An attack that causes work without a useful request.
+/// An attack that causes work without useful requests.
 #[derive(Debug)]
 pub(crate) struct Attack {
     pub(crate) settings: &'static [(u16, u32)],
-    /// Sent first.
+    /// Bytes to send first.
     pub(crate) opening: fn() -> Vec<u8>,
-    /// Sent repeatedly; rounds are counted from 0.
+    /// Bytes to send in each round, counted from 0.
     pub(crate) round: fn(u32) -> Vec<u8>,
-    /// Number of rounds sent at once.
+    /// Number of rounds to send at once.
     pub(crate) at_once: u32,
-    /// Number of rounds that one connection sends; then it waits for the proxy's reaction.
+    /// Number of rounds to send on one connection before waiting for the proxy's reaction.
     pub(crate) most: u32,
-    /// True if the proxy's output is read.
+    /// Whether the proxy's output is read.
     pub(crate) reads: bool,
     pub(crate) end: End,
 }
 
-/// The expected end of an attacking connection.
+/// Expected end of an attacking connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// By `GOAWAY` with `ENHANCE_YOUR_CALM`.
+    /// Closed by `GOAWAY` with `ENHANCE_YOUR_CALM`.
     Calmed,
-    /// In any way.
+    /// Closed in any way.
     Closed,
-    /// Its streams are reset; the connection may stay.
+    /// The streams are reset; the connection may stay open.
     StreamsReset,
 }
 
@@ -51,7 +51,7 @@ fn nothing() -> Vec<u8> {
     Vec::new()
 }
 
-/// The stream that a client opens in this round, if each round opens one.
+/// Returns the ID of the stream that a client opens in this round, if there is one per round.
 fn stream(round: u32) -> u32 {
     round * 2 + 1
 }
@@ -92,7 +92,7 @@ pub(crate) fn rapid_reset() -> Attack {
     })
 }
 
-/// Requests that the proxy itself must reset: CVE-2025-8671.
+/// CVE-2025-8671: requests that the proxy itself must reset.
 pub(crate) fn made_reset() -> Attack {
     calmed(nothing, |round| {
         let too_much = 0x7fff_ffff_u32.to_be_bytes();
@@ -109,7 +109,7 @@ pub(crate) fn endless_head() -> Attack {
     })
 }
 
-/// Like the above, with empty frames.
+/// Like [`endless_head`], with empty frames.
 pub(crate) fn endless_empty_head() -> Attack {
     calmed(
         || frame(HEADERS, END_STREAM, 1, &[]),
@@ -152,12 +152,12 @@ pub(crate) fn empty_data() -> Attack {
     calmed(begun_upload, |_| frame(DATA, 0, 1, &[]))
 }
 
-/// Like the above, with padding.
+/// Like [`empty_data`], with padding.
 pub(crate) fn padded_data() -> Attack {
     calmed(begun_upload, |_| frame(DATA, PADDED, 1, &[3, 0, 0, 0]))
 }
 
-/// Little data in each frame, for an upstream that reads none of it.
+/// Little data per frame, for an upstream that does not read it.
 pub(crate) fn crumbs() -> Attack {
     Attack {
         at_once: 2000,
@@ -179,7 +179,7 @@ pub(crate) fn unfolding_heads() -> Attack {
     }
 }
 
-/// Responses that are requested and never read.
+/// Responses that are requested, but never read.
 pub(crate) fn closed_windows() -> Attack {
     Attack {
         settings: &[(INITIAL_WINDOW, 0)],
@@ -189,7 +189,7 @@ pub(crate) fn closed_windows() -> Attack {
     }
 }
 
-/// Like the above, with large windows and a socket that is never read.
+/// Like [`closed_windows`], with large windows and a socket that is never read.
 pub(crate) fn deaf() -> Attack {
     Attack {
         settings: &[(INITIAL_WINDOW, 0x7fff_ffff)],
@@ -200,8 +200,8 @@ pub(crate) fn deaf() -> Attack {
     }
 }
 
-/// `GET` with a field of 4000 bytes that is indexed once and then referenced three thousand times,
-/// for one byte each.
+/// `GET` with a field of 4000 bytes that is indexed once, and then referenced three thousand times
+/// with one byte each.
 fn bomb() -> Vec<u8> {
     let mut head = GET.to_vec();
     head.extend([0x40, 1, b'x', 0x7f, 0xa1, 0x1e]);

@@ -1,4 +1,4 @@
-//! A TLS bridge for clients without TLS.
+//! TLS bridge for clients that do not support TLS.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use tokio_rustls::rustls::crypto::aws_lc_rs::default_provider;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Accepts plaintext connections and forwards each to `to` over TLS, offering `protocol`; returns
-/// its address.
+/// Accepts plaintext connections and forwards each to `to` over TLS, with `protocol` in ALPN.
+/// Returns the address to connect to.
 ///
-/// Bytes and ends of streams are forwarded unchanged; only a reset becomes an orderly close.
+/// Bytes and ends of streams are forwarded unchanged, except that a reset becomes an orderly close.
 pub(crate) fn over_tls(to: SocketAddr, roots: RootCertStore, protocol: &str) -> SocketAddr {
     let mut config = ClientConfig::builder_with_provider(Arc::new(default_provider()))
         .with_safe_default_protocol_versions()
@@ -46,7 +46,7 @@ async fn carry(mut plain: TcpStream, to: SocketAddr, connector: TlsConnector) {
     };
     stream.set_nodelay(true).unwrap();
     plain.set_nodelay(true).unwrap();
-    // An address, so that no SNI is sent and requests may name any host.
+    // An address as the server name: no SNI is sent, so requests may be for any host.
     let name = ServerName::from(to.ip());
     let Ok(tls) = connector.connect(name, stream).await else {
         return;

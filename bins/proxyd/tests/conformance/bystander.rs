@@ -1,4 +1,4 @@
-//! A well-behaved client that measures its waiting times.
+//! A well-behaved client that measures response times.
 #![expect(clippy::disallowed_methods, reason = "tests measure")]
 
 use crate::attacks::GET;
@@ -18,13 +18,13 @@ const STATUS_200: u8 = 0x88;
 /// Response times of one client.
 #[derive(Debug)]
 pub(crate) struct Waits {
-    /// In ascending order.
+    /// Response times, sorted.
     times: Vec<Duration>,
-    /// CPU time of the proxy during each of them, in ascending order.
+    /// CPU time of the proxy during each request, sorted.
     work: Vec<Duration>,
 }
 
-/// Requests that were answered, and whether further ones are to be sent.
+/// Number of answered requests, and whether to send further ones.
 #[derive(Debug, Default)]
 pub(crate) struct Visits {
     pub(crate) answered: AtomicUsize,
@@ -36,13 +36,13 @@ impl Waits {
         self.times.len()
     }
 
-    /// The 99th percentile of the response times.
+    /// Returns the 99th percentile of response times.
     pub(crate) fn p99(&self) -> Duration {
         p99(&self.times)
     }
 
-    /// The 99th percentile of the proxy's CPU time during a request: about the response time on a machine
-    /// that runs nothing else, for a proxy with one worker.
+    /// Returns the 99th percentile of the proxy's CPU time during a request. For a proxy with one
+    /// worker on an idle machine, it is about the response time.
     pub(crate) fn work_p99(&self) -> Duration {
         p99(&self.work)
     }
@@ -53,7 +53,7 @@ fn p99(sorted: &[Duration]) -> Duration {
     sorted.get(at).copied().unwrap_or(Duration::MAX)
 }
 
-/// Sends HTTP/1.1 requests until it is over.
+/// Sends HTTP/1.1 requests until the test ends.
 pub(crate) fn by_http1(to: &Proxyd, visits: &Visits) -> Waits {
     let mut client = RawClient::connect(to.address());
     request_until(to, visits, || {
@@ -61,7 +61,7 @@ pub(crate) fn by_http1(to: &Proxyd, visits: &Visits) -> Waits {
     })
 }
 
-/// Sends HTTP/2 requests until it is over.
+/// Sends HTTP/2 requests until the test ends.
 pub(crate) fn by_http2(to: &Proxyd, visits: &Visits) -> Waits {
     let mut client = Http2::connect(to.address());
     request_until(to, visits, || client.ask())

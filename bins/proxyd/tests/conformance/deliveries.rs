@@ -1,5 +1,5 @@
-//! HTTP/1.1 responses of upstreams: the client gets them exactly, and no part of one is taken for
-//! the next. [RFC 9110 §6.4, §7.6.1, §15, RFC 9112 §6.3]
+//! HTTP/1.1 responses of upstreams: clients receive them exactly, and no part of one becomes part
+//! of the next. [RFC 9110 §6.4, §7.6.1, §15, RFC 9112 §6.3]
 
 use crate::proxy_listeners;
 use proxy_testkit::{Broken, RawClient, Response, Upstream, ok};
@@ -9,16 +9,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Row {
     name: &'static str,
     method: &'static str,
-    /// The upstream's bytes, and whether it closes after them.
+    /// Bytes of the upstream, and whether it closes the connection after them.
     answer: Vec<u8>,
     closes: bool,
     expected: Expected,
 }
 
 enum Expected {
-    /// 502, or an incomplete response.
+    /// Status 502, or an incomplete response.
     Broken,
-    /// This status and body, with these fields or without them.
+    /// This status and body, with or without these fields.
     Whole(
         u16,
         &'static str,
@@ -53,7 +53,7 @@ fn rows() -> Vec<Row> {
 
 const HELLO: Expected = Expected::Whole(200, "hello", &[]);
 
-/// Bytes after a response are dropped.
+/// Bytes after a response are discarded.
 fn surplus() -> Vec<Row> {
     const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
     const CHUNKS: &str =
@@ -95,7 +95,7 @@ fn surplus() -> Vec<Row> {
     ]
 }
 
-/// A response that cannot have a body has none, for any head and following bytes.
+/// Responses that cannot have a body have none, for any head and following bytes.
 fn bodiless() -> Vec<Row> {
     let head = |name, answer: &str, status| Row {
         method: "HEAD",
@@ -344,7 +344,7 @@ fn lengths() -> Vec<Row> {
     rows
 }
 
-/// The end of the connection is the end of the response, or precedes it.
+/// The response ends with the connection, or the connection ends too early.
 fn ends() -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, answer, expected) in [
@@ -517,7 +517,7 @@ fn each_response_is_delivered_as_itself_and_never_as_the_next() {
     assert!(wrong.is_empty(), "{count} wrong:\n{}", wrong.join("\n"));
 }
 
-/// The response after any interim ones.
+/// Reads the response after any interim ones.
 fn read_response(client: &mut RawClient, method: &str) -> Result<Response, Broken> {
     loop {
         let answer = match method {

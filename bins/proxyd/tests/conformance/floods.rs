@@ -1,4 +1,4 @@
-//! Floods over HTTP/2, with one well-behaved client of each version.
+//! Floods over HTTP/2, while one well-behaved client of each version sends requests.
 #![expect(
     clippy::disallowed_methods,
     clippy::print_stdout,
@@ -20,20 +20,22 @@ use std::time::{Duration, Instant};
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const ATTACKERS: usize = 4;
 const SIEGE: Duration = Duration::from_millis(2500);
-/// Requests that each bystander makes at least.
+/// Minimum number of requests of each well-behaved client.
 const MIN_VISITS: usize = 50;
-/// Maximum duration of a siege in which bystanders are slow.
+/// Maximum duration of an attack if these clients are slow.
 const LONGEST_SIEGE: Duration = Duration::from_secs(20);
-/// The load generator itself must not be the bottleneck.
+/// Pause between rounds, so that the attacker itself is not the bottleneck.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(4);
-/// A machine causes an occasional delay; a proxy that is blocked by a flood causes one every time.
+/// Number of attempts: a busy machine sometimes causes delays, whereas a proxy that a flood blocks
+/// always does.
 const ATTEMPTS: usize = 3;
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
-/// CPU time of other processes, for each second of a siege, above which response times show how busy the machine is.
+/// CPU time of other processes per second of an attack, above which response times depend on the
+/// machine's load.
 const DISTURBED: Duration = Duration::from_millis(100);
 const MOST_GROWTH: u64 = 50 << 20;
 
-/// The ends of connections and streams that attackers observed.
+/// Ends of connections and streams that attackers observed.
 #[derive(Debug, Default)]
 struct Ends {
     calmed: usize,
@@ -41,16 +43,16 @@ struct Ends {
     streams: usize,
 }
 
-/// One attempt with its result.
+/// Result of one attempt.
 #[derive(Debug)]
 struct FloodRun {
     ends: Ends,
     http1: Waits,
     http2: Waits,
-    /// Latency of an undisturbed proxy on the same machine at the same time.
+    /// Response times of an undisturbed proxy, on the same machine at the same time.
     baseline: Waits,
     grown: u64,
-    /// CPU time for each second that other processes, and other guests of the host, took meanwhile.
+    /// CPU time per second that other processes and other guests of the host used meanwhile.
     taken: Duration,
 }
 
@@ -76,7 +78,7 @@ impl<'a> Attacker<'a> {
         }
     }
 
-    /// Sends some rounds and reads the proxy's frames. Returns false if the connection has ended.
+    /// Sends some rounds, and reads the proxy's frames. Returns false if the connection has ended.
     fn go_on(&mut self, ends: &mut Ends) -> bool {
         if self.unsent.is_empty() {
             let end = self.attack.most.min(self.round + self.attack.at_once);
@@ -148,7 +150,7 @@ fn start(upstream: &Upstream) -> Proxyd {
     Proxyd::start(BINARY, &kdl)
 }
 
-/// Sends much at `/large`, and reads nothing of the responses to `/hold`.
+/// Starts an upstream that sends a large response for `/large`, and holds responses for `/hold`.
 fn upstream(held: &Gate) -> Upstream {
     let held = held.clone();
     let large = ok("x".repeat(256 * 1024));
@@ -173,8 +175,8 @@ fn besiege(attack: &Attack) -> FloodRun {
     let held = Gate::new();
     let upstream = upstream(&held);
     let proxyd = start(&upstream);
-    // Not attacked: its clients' delays are caused by the machine and the attackers' load, not by
-    // the proxy.
+    // A proxy without an attack: delays of its clients are caused by the machine and the attackers'
+    // load.
     let undisturbed = start(&upstream);
     let visits: [Visits; 3] = Default::default();
     let [over_http1, over_http2, elsewhere] = &visits;
@@ -202,10 +204,10 @@ fn besiege(attack: &Attack) -> FloodRun {
     })
 }
 
-/// Runs the attacks, on new connections where old ones are closed; returns the maximum growth of
-/// the proxy.
+/// Runs the attacks, with new connections in place of closed ones. Returns the maximum growth of
+/// the proxy's memory.
 fn assault(attack: &Attack, proxyd: &Proxyd, visits: &[Visits]) -> (Ends, u64) {
-    // Bystanders first, so that their memory does not count as growth.
+    // Well-behaved clients start first, so that their memory does not count as growth.
     thread::park_timeout(Duration::from_millis(200));
     let before = proxyd.rss_bytes();
     let begun = Instant::now();
@@ -232,8 +234,8 @@ fn assault(attack: &Attack, proxyd: &Proxyd, visits: &[Visits]) -> (Ends, u64) {
 
 fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
     for (name, waits) in [("HTTP/1.1", &siege.http1), ("HTTP/2", &siege.http2)] {
-        // While other programs have the processors, a request also waits for a turn on one: then the work that the
-        // proxy puts before it is measured, and not the time.
+        // If other programs use the processors, requests also wait for a processor. Then the
+        // proxy's CPU time before a response is measured, instead of the response time.
         let (p99, measure) = if siege.taken < DISTURBED {
             (waits.p99(), "time")
         } else {

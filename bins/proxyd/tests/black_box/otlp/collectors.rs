@@ -1,4 +1,5 @@
-//! Collectors that fail, hang, flood or change: spans are lost and counted, and requests are served.
+//! Collectors that fail, hang, flood or change: spans are lost and counted, and requests are still
+//! served.
 
 use super::support::{
     attributes, collector, dropped, hex, otlp, page, reaches, sampled, spans, spans_in,
@@ -15,7 +16,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 const EXPORTED: &str = "proxy_otlp_spans_exported_total";
-/// Well below the time of any test for one event.
+/// Much shorter than a test waits for one event.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(15);
 
 fn exports(result: &str) -> String {
@@ -30,16 +31,16 @@ fn a_collector_that_hangs_costs_spans_and_no_request() {
     let proxyd = tracing(&upstream, &collector, settings).start();
     let mut client = proxyd.connect();
     assert_eq!(client.ask(sampled("/first")).status, 200);
-    // The two spans of this request are with the collector, and the queue is empty.
+    // The collector has both spans of this request, so the queue is empty.
     collector.wait_for_requests(1);
 
     for _ in 0..100 {
         assert_eq!(client.ask(sampled("/more")).status, 200);
     }
 
-    // 32 requests with two spans each fill the queue.
+    // The queue is full after 32 requests with two spans each.
     assert_eq!(reaches(&proxyd, &dropped("queue_full"), 136.0), Some(136.0));
-    // The first request is given up, and sent again.
+    // The first export is aborted and repeated.
     let sent = collector.wait_for_requests(2);
     assert_eq!(sent[0].body, sent[1].body);
     gate.open();

@@ -1,4 +1,4 @@
-//! Exported metrics, and exemplars.
+//! Exported metrics, and their exemplars.
 
 use super::support::{
     TRACE, attributes, collector, hex, metrics_in, otlp, page, reaches, sampled, value,
@@ -8,7 +8,7 @@ use proxy_otlp::proto::{Data, ExemplarValue, Metric, Number, NumberDataPoint};
 use proxy_testkit::{Upstream, get};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Beginnings of names with values that change between two readings of an idle process.
+/// Prefixes of metrics whose values change in an idle process.
 const VOLATILE: [&str; 12] = [
     "proxy_process_",
     "process_",
@@ -24,9 +24,9 @@ const VOLATILE: [&str; 12] = [
     "proxy_active_requests",
 ];
 
-/// Labels in the form of the page.
+/// Formats labels as on the metrics page.
 fn labels(point: &BTreeMap<String, String>, names: &str) -> String {
-    // No value of a label has a quote here.
+    // Here, values of labels contain no quotes.
     let mut labels: Vec<(usize, String)> = point
         .iter()
         .map(|(name, value)| {
@@ -57,7 +57,7 @@ fn number(point: &NumberDataPoint) -> f64 {
     }
 }
 
-/// The first line of a metric on the page, for the order of its labels.
+/// Returns the first line of a metric on the page, for the order of its labels.
 fn line<'p>(page: &'p str, name: &str) -> &'p str {
     let mut lines = page.lines();
     let line = lines.find(|line| {
@@ -67,7 +67,7 @@ fn line<'p>(page: &'p str, name: &str) -> &'p str {
     line.unwrap_or_else(|| panic!("{name} is not on the page"))
 }
 
-/// Compares the points of a metric with the samples on the page.
+/// Compares a metric's points with the samples on the page.
 fn compare(metric: &Metric, page: &str) {
     let name = &metric.name;
     let line = line(page, name);
@@ -119,7 +119,7 @@ fn exported_metrics_have_the_values_of_the_metrics_page() {
     let done = "proxy_requests_total{route=\"all\",status=\"200\"}";
     assert_eq!(reaches(&proxyd, done, 3.0), Some(3.0));
 
-    // The export after the next one was read later than now.
+    // The values of the export after the next one are read later than now.
     let before = collector.requests().len();
     let export = &collector.wait_for_requests(before + 2)[before + 1];
 

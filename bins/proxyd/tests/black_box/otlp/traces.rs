@@ -1,4 +1,4 @@
-//! Spans of requests, and the trace context that targets see.
+//! Spans of requests, and the trace context that targets receive.
 
 use super::support::{
     PARENT, TRACE, attributes, collector, dropped, hex, otlp, page, resource, sampled, spans,
@@ -69,7 +69,7 @@ fn a_sampled_request_is_a_server_span_with_a_client_span() {
     is_an_export_of("edge", &collector.last_request());
 }
 
-/// Times of a child lie within those of its parent.
+/// Checks that a child's times are within those of its parent.
 fn is_within(child: &Span, parent: &Span) {
     assert_eq!(child.trace_id, parent.trace_id);
     assert_eq!(child.parent_span_id, parent.span_id);
