@@ -1,5 +1,5 @@
-//! The node's loop, explored: every state that can be reached, every outcome, and a crash before and
-//! after every write.
+//! Model check of a node's loop: every reachable state, every outcome, and crashes before and after
+//! every write.
 #![expect(
     clippy::expect_used,
     clippy::wildcard_enum_match_arm,
@@ -20,10 +20,10 @@ use std::time::Duration;
 use support::{Sample, assigned, id, tagged};
 
 const NOW: Duration = Duration::ZERO;
-/// More than are reached; a machine that never repeats itself would not end.
+/// More states than are reachable. A machine whose states never repeat would not end.
 const MAX_STATES: usize = 200_000;
 
-/// A node: the machine, the contents of its disk, and its next action.
+/// The state machine, the contents of the disk, and the next action.
 #[derive(Clone)]
 struct Node {
     machine: Machine,
@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Two nodes with an equal key behave equally, except for the length of their waits.
+    /// Identifies a state: nodes with the same key behave equally, except for the length of waits.
     fn key(&self) -> u64 {
         let text = format!("{:?}", self.machine);
         let (before, rest) = text.split_once(", wait: ").expect("a field");
@@ -56,7 +56,7 @@ impl Node {
         hash(&(before, after, format!("{:?}", self.disk.1)))
     }
 
-    /// After the outcome, and after the write that follows it.
+    /// Returns the node after an outcome, and after the write that follows it.
     fn after(&self, outcome: Outcome) -> Self {
         let mut node = self.clone();
         node.action = node.machine.next(outcome, NOW);
@@ -75,7 +75,7 @@ fn hash(value: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Invariants after each step.
+/// Checks invariants after a step.
 fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
     let (old, new) = (before.machine.state(), after.machine.state());
     assert!(old.counter <= new.counter, "the counter fell");
@@ -161,7 +161,7 @@ fn no_sequence_of_outcomes_and_crashes_makes_a_node_follow_what_is_not_proven() 
     assert!(1_000 < seen.len(), "only {} states", seen.len());
 }
 
-/// Carries a node to its first long poll.
+/// Creates a machine at its first long poll.
 fn polling(sample: &Sample) -> Machine {
     let mut machine = Machine::new(None, PersistedState::default(), support::versions());
     assert_eq!(machine.begin(), Action::Enrol);
@@ -348,7 +348,7 @@ fn a_token_that_is_refused_as_soon_as_it_was_issued_is_asked_for_ever_more_rarel
     let mut machine = polling(&sample);
     let mut waits = Vec::new();
     for _ in 0..4 {
-        // The heartbeat is accepted by one replica, the poll is refused by another.
+        // One replica accepts the heartbeat, another one refuses the poll.
         match machine.next(Outcome::Unauthorized, NOW) {
             Action::Wait(wait) => waits.push(wait.as_secs()),
             other => panic!("no pause: {other:?}"),
@@ -377,7 +377,7 @@ fn a_wait_that_the_control_plane_asks_for_is_kept_when_the_driver_halves_it() {
     }
 }
 
-/// The persisted state of a node that serves a bundle and rejected a newer one.
+/// Returns the persisted state of a node that serves a bundle, and has rejected a newer one.
 fn rejecting(sample: &Sample) -> (Option<Identity>, PersistedState) {
     let mut machine = polling(sample);
     run(&mut machine, &sample.order(1, &sample.good), &sample.good);
@@ -390,7 +390,7 @@ fn rejecting(sample: &Sample) -> (Option<Identity>, PersistedState) {
     (machine.identity().cloned(), machine.state().clone())
 }
 
-/// An order for another bundle than the first one.
+/// Creates an order for another bundle than the first one.
 fn newer(sample: &Sample) -> Order {
     let mut newer = sample.order(2, &sample.tls);
     newer.bundle = BundleId(id(11));
@@ -471,7 +471,7 @@ fn a_node_whose_bundle_did_not_start_tries_it_again() {
     assert_eq!(status.verdict, Some(Verdict::Accepted));
 }
 
-/// A node that runs a bundle with a certificate, and polls for orders.
+/// Creates a machine that runs a bundle with a certificate, and polls for orders.
 fn serving_tls(sample: &Sample) -> (Machine, Order) {
     let mut machine = polling(sample);
     let order = sample.order(1, &sample.tls);

@@ -1,4 +1,4 @@
-//! The page that is made from the machine.
+//! Generated reference page of the node's state machine.
 
 use std::fs;
 use std::path::Path;

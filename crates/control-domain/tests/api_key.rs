@@ -1,4 +1,4 @@
-//! The life of an API key.
+//! Life cycle of an API key.
 
 use control_domain::{
     API_KEY_TRANSITIONS, Actor, ApiKey, ApiKeyEvent, ApiKeyState, NewApiKey, Refusal, Role, Scope,

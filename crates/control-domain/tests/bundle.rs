@@ -1,4 +1,4 @@
-//! The life of a bundle.
+//! Life cycle of a bundle.
 #![expect(clippy::unwrap_used, reason = "a test may stop")]
 
 use control_domain::{
@@ -33,7 +33,7 @@ fn draft() -> Bundle {
     Bundle::create(&user(Role::Operator), tenant, id, "edge", NOW).unwrap()
 }
 
-/// A bundle in `state`, by any history.
+/// Creates a bundle in `state`.
 fn bundle(state: BundleState) -> Bundle {
     let archive = BundleArchive {
         digest: "digest".to_owned(),
@@ -46,7 +46,7 @@ fn bundle(state: BundleState) -> Bundle {
     }
 }
 
-/// The operation of an event; an assignment does not change the bundle.
+/// Applies an event. An assignment does not change the bundle.
 fn apply(bundle: Bundle, event: BundleEvent, actor: &Actor) -> Result<Bundle, Refusal> {
     let archive = BundleArchive {
         digest: "digest".to_owned(),

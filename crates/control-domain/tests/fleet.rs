@@ -44,7 +44,8 @@ fn after(secs: i64) -> Timestamp {
     NOW + SignedDuration::from_secs(secs)
 }
 
-/// No pair has two rows, every state is reachable from `first`, and `last` has no transitions.
+/// Checks that no pair has two rows, every state is reachable from `first`, and `last` has no
+/// transitions.
 fn explore<S, E>(table: &[Transition<S, E>], states: &[S], events: &[E], first: S, last: S)
 where
     S: Copy + Debug + Ord,
@@ -215,7 +216,7 @@ fn an_enrolment_token_moves_as_the_table_says() {
         assert_eq!(token.state(NOW), state);
         let next = |event| next_state(ENROLMENT_TOKEN_TRANSITIONS, state, event);
         let accepted = token.accept(NOW).is_ok();
-        // A used-up one repeats lost responses.
+        // A used-up token still repeats lost responses.
         let admits = [EnrolmentTokenState::Active, EnrolmentTokenState::UsedUp];
         assert_eq!(accepted, admits.contains(&state));
         let used = EnrolmentToken {

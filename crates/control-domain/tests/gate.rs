@@ -1,4 +1,4 @@
-//! The gate: figures that pass, figures that fail, and missing data, which fails.
+//! Verdicts of the gate: figures that pass, figures that fail, and missing data, which fails.
 #![expect(clippy::indexing_slicing, reason = "a test may stop")]
 
 use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, Trim, p99_ms};
@@ -100,7 +100,7 @@ fn a_batch_passes_only_with_proof() {
             one(failing("connect_refused", 30)),
             "passed",
         ),
-        // A reason of the remaining failures does not excuse their number.
+        // A common reason does not excuse the number of the remaining failures.
         (
             one(failing("connect_refused", 60)),
             one(failing("connect_refused", 3)),
@@ -115,7 +115,7 @@ fn a_batch_passes_only_with_proof() {
         ),
         (one(failing("client_aborted", 900)), good(), "passed"),
         (one(failing("a reason of tomorrow", 30)), good(), "reason"),
-        // One broken route among many requests.
+        // One failing route among many requests.
         (
             node(10.0, &[("api", route(100_000, 0, 2)), rare]),
             good(),
@@ -138,7 +138,7 @@ fn only_what_came_since_the_sample_counts() {
     assert_eq!(figures.weigh(Trim::Lowest).requests, 500);
     let good = node(1.0, &[("api", route(1_000, 0, 2))]);
     assert_eq!(verdict(figures, good), "passed", "1 failure and not 41");
-    // A node with restarted counters counts completely.
+    // After a restart, all counts of a node are new.
     let mut figures = Figures::default();
     figures.add(
         1.0,
@@ -156,7 +156,7 @@ fn a_short_earlier_sample_does_not_shrink_the_standard() {
         rest.add_earlier(10.0, earlier(requests), GATE.min_requests);
         assert_eq!(rest.weigh(Trim::Lowest).requests, expected, "{requests}");
     }
-    // Alone it is all the standard there is.
+    // A single node is the whole comparison.
     let mut rest = Figures::default();
     rest.add_earlier(10.0, earlier(2), GATE.min_requests);
     assert_eq!(rest.weigh(Trim::Lowest).requests, 2);
@@ -203,7 +203,7 @@ fn a_percentile_lies_within_its_bucket() {
     }
 }
 
-/// A node of a batch that serves as it did before.
+/// A node of a batch that serves as it did before the switch.
 fn switched(number: u128) -> BatchNode {
     let served = traffic(&[("api", route(1_000, 1, 2))]);
     BatchNode {
@@ -216,7 +216,7 @@ fn switched(number: u128) -> BatchNode {
     }
 }
 
-/// A batch of 200 nodes with one that is otherwise.
+/// A batch of 200 nodes, one of which is `other`.
 fn batch_with(other: BatchNode) -> Figures {
     let mut figures = Figures::default();
     for number in 1..200 {
@@ -256,7 +256,7 @@ fn one_bad_node_of_many_is_found() {
             "passed",
         ),
         (serving(route(10, 0, 2)), "no data"),
-        // A node that was as idle before.
+        // A node that was equally idle before.
         (
             BatchNode {
                 sample: Some((10.0, Some(traffic(&[("api", route(200, 0, 2))])))),
@@ -320,7 +320,7 @@ fn more_errors_than_requests_are_no_more_than_all_of_them() {
     assert_eq!(gate.judge(&compared), GateVerdict::Passed);
 }
 
-/// Figures of nodes with answers of these classes of sizes on one route.
+/// Creates figures of nodes with responses on one route, in these size classes.
 fn sized(nodes: usize, sizes: &[(u8, u64)]) -> Figures {
     let requests = sizes.iter().map(|(_, count)| count).sum();
     let served = RouteTraffic {
@@ -338,20 +338,20 @@ fn sized(nodes: usize, sizes: &[(u8, u64)]) -> Figures {
 fn few_answers_of_another_size_stop_a_batch_and_a_factor_of_four_does_not() {
     let usual = [(3, 120), (9, 120)];
     for (batch, rest, expected) in [
-        // Empty answers.
+        // Empty responses.
         (vec![(0, 240)], &usual, "size"),
         (vec![(3, 120), (9, 120)], &[(0, 120), (1, 120)], "size"),
         (vec![(9, 240)], &usual, "size"),
         (vec![(3, 240)], &usual, "size"),
         (vec![(6, 240)], &usual, "size"),
-        // Of 5 bytes and of 7 bytes: the same class.
+        // Responses of 5 and of 7 bytes are in the same class.
         (vec![(3, 124), (9, 116)], &usual, "passed"),
-        // Compressed to a quarter at the least.
+        // Compressed to a quarter or more.
         (vec![(1, 120), (7, 120)], &usual, "passed"),
         (vec![(5, 120), (11, 120)], &usual, "passed"),
-        // A few more empty answers.
+        // Slightly more empty responses.
         (vec![(0, 60), (3, 90), (9, 90)], &usual, "passed"),
-        // Nodes of an earlier release count no sizes.
+        // Nodes of an earlier release do not count sizes.
         (vec![], &usual, "no data"),
     ] {
         let verdict = verdict(sized(2, &batch), sized(4, rest));

@@ -1,4 +1,4 @@
-//! The cost of a gate's step with many nodes.
+//! Cost of evaluating a gate with many nodes.
 #![expect(clippy::disallowed_methods, reason = "a test measures time")]
 
 use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, RouteNames};
@@ -8,10 +8,10 @@ use uuid::Uuid;
 
 const NODES: u32 = 2_000;
 const ROUTES: u32 = 20;
-/// Bound for a build without optimizations, on a busy machine.
+/// Limit for a build without optimizations on a busy machine.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Counters of a node with every kind of count.
+/// Creates counters of a node, with every kind of count.
 fn traffic(number: u32) -> Traffic {
     let routes = (0..ROUTES).map(|index| {
         let requests = u64::from(1_000 + (number * 7 + index * 13) % 50);
@@ -60,7 +60,7 @@ fn a_step_with_two_thousand_nodes_is_short() {
     };
     let batch: Vec<BatchNode> = (0..).zip(batch).map(word).collect();
     let rest = rest.to_vec();
-    // A bundle that splits half of the routes.
+    // A bundle that splits half of the routes in two.
     let pairs = (0..ROUTES / 2).map(|index| {
         let part = index + ROUTES / 2;
         (format!("route-{index}"), format!("route-{part}"))

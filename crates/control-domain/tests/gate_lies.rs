@@ -1,5 +1,5 @@
-//! False reports of one node move the verdict of a gate no more than the node's absence, or another
-//! node's report.
+//! A false report of one node changes the verdict of a gate no more than the node's absence, or a
+//! copy of another node's report.
 #![expect(clippy::indexing_slicing, reason = "a test may stop")]
 
 use control_domain::{Comparison, Figures, Gate, GateVerdict};
@@ -87,7 +87,7 @@ fn one_node_of_a_batch_cannot_hide_the_others() {
     let good = || Word::new(1_000, 0, 2);
     let rest = [good(), good(), good()];
     assert!(passes(&[good(), good(), liar()], &rest));
-    // For a reason that clients can cause, some more failures per thousand requests pass.
+    // If clients can cause the reason, a few more failures per thousand requests pass.
     let lost = || good().failing("route_not_found");
     for bad in [Word::new(1_000, 90, 2), Word::new(1_000, 0, 4), lost()] {
         assert!(!passes(&[bad.clone(), liar()], &rest), "{bad:?}");
@@ -98,8 +98,8 @@ fn one_node_of_a_batch_cannot_hide_the_others() {
     }
 }
 
-/// Honest nodes are equal except for one figure: with several, another copy could move each of
-/// them.
+/// Generates reports of honest nodes, which are equal except for one figure. With several different
+/// figures, a copied report could change each of them.
 fn honest(figure: u8) -> impl Strategy<Value = Word> {
     (0_u64..60, 2_usize..5, 1_u8..90, any::<bool>()).prop_map(
         move |(errors, bucket, cpu, fails)| match figure {
@@ -145,7 +145,7 @@ fn sides() -> impl Strategy<Value = (Vec<Word>, Vec<Word>)> {
     (0_u8..4).prop_flat_map(move |figure| (nodes(figure, 1..6), nodes(figure, 3..12)))
 }
 
-/// Without the node, and with each other node's report in its place.
+/// Returns the reports without the node, and with a copy of each other node's report in its place.
 fn without(others: &[Word]) -> impl Iterator<Item = Vec<Word>> {
     let copies = others
         .iter()

@@ -30,7 +30,7 @@ fn traffic(routes: &[(&str, u64, u64)]) -> Traffic {
     }
 }
 
-/// Three nodes that run the previous bundle, and two that were switched.
+/// Compares three nodes with the previous bundle, and two that have switched.
 fn compared(before: &[(&str, u64, u64)], after: &[(&str, u64, u64)]) -> Comparison {
     let (mut batch, mut rest) = (Figures::default(), Figures::default());
     for _ in 0..3 {
@@ -98,11 +98,11 @@ fn a_renamed_route_is_compared_with_the_former_one() {
     let after = |requests, refused| [("bureau", requests, refused), ("site", 8_000, 0)];
     let pairs = [("office", "bureau")];
     for (after, expected) in [
-        // All clients are refused.
+        // All requests are refused.
         (after(2_000, 2_000), "route bureau + office: 1000 of 1000"),
-        // No client is refused.
+        // No request is refused.
         (after(2_000, 0), "route bureau + office: 0 of 1000"),
-        // Most requests are answered by no route of the group.
+        // No route of the group answers most requests.
         (after(300, 150), "route bureau + office serves 36 of 1000"),
     ] {
         let joined = compared(&BEFORE, &after).joining(&names(&pairs));

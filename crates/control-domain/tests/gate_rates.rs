@@ -1,5 +1,5 @@
-//! False alarms of the gate, and its delay for harmful batches: simulated requests of simulated
-//! nodes, from fixed seeds.
+//! False alarms of the gate, and its delay for harmful bundles. Simulates requests of nodes with
+//! fixed seeds.
 #![expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -12,38 +12,38 @@ use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict};
 use control_wire::{LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
 use uuid::Uuid;
 
-/// Batches of one rollout, for the rate of stopped rollouts.
+/// Number of batches per rollout, for the rate of wrongly stopped rollouts.
 const BATCHES: u32 = 10;
-/// Simulated rollouts, of which at most one may be stopped.
+/// Number of simulated rollouts, of which at most one may be stopped.
 const ROLLOUTS: u32 = 200;
-/// Evaluations of a batch, each with new requests.
+/// Number of evaluations per batch, each with new requests.
 const LOOKS: u32 = 4;
 const ROUTES: [&str; 4] = ["api", "web", "login", "stream"];
 
-/// A generator of even numbers: `SplitMix64`.
+/// `SplitMix64`, a generator of uniform random numbers.
 struct Random(u64);
 
-/// Answers of one route.
+/// Responses of one route.
 #[derive(Clone, Debug)]
 struct Behaviour {
-    /// Its part of the requests, by weight.
+    /// Weight of the route's share of requests.
     weight: f64,
-    /// Statuses other than 200 by their share.
+    /// Statuses other than 200, with their shares.
     statuses: Vec<(u16, f64)>,
     median_ms: f64,
-    /// Standard deviation of the logarithm of latency.
+    /// Standard deviation of the latency's logarithm.
     scatter: f64,
     first_byte_ms: f64,
     median_bytes: f64,
 }
 
-/// Behaviour of the nodes of one side.
+/// Behaviour of the nodes on one side of the comparison.
 #[derive(Clone, Debug)]
 struct World {
     routes: Vec<Behaviour>,
     failed_handshakes: f64,
     failed_headers: f64,
-    /// The share of requests over TLS, with a connection for every tenth.
+    /// Share of requests over TLS, with one connection per ten requests.
     with_tls: f64,
     requests: f64,
 }
@@ -56,7 +56,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// 0 to 1.
+    /// Returns a uniform random number from 0 to 1.
     fn even(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -74,7 +74,8 @@ impl Random {
         (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
     }
 
-    /// A count with this mean: Poisson's, and from a hundred on the normal distribution of the same spread.
+    /// Returns a random count with this mean: Poisson-distributed, or from a hundred on normal with
+    /// the same deviation.
     fn poisson(&mut self, mean: f64) -> u64 {
         if mean > 100.0 {
             return (mean + mean.sqrt() * self.normal()).max(0.0).round() as u64;
@@ -89,7 +90,7 @@ impl Random {
 }
 
 impl World {
-    /// Routes with shares, failures and latencies drawn at random.
+    /// Draws routes with random shares, failures and latencies.
     fn draw(random: &mut Random, requests: f64) -> Self {
         let routes = [0.5, 0.3, 0.15, 0.05].map(|weight| Behaviour {
             weight,
@@ -168,7 +169,7 @@ impl Behaviour {
     }
 }
 
-/// The number of bits.
+/// Returns the number of bits, which is the size class.
 fn size_class(bytes: u64) -> u8 {
     (u64::BITS - bytes.leading_zeros()) as u8
 }
@@ -178,8 +179,7 @@ fn bucket(ms: f64) -> usize {
     bounds.take_while(|bound| f64::from(**bound) < ms).count()
 }
 
-/// The evaluation at which the gate stops a batch of `nodes` nodes compared with the rest, and its
-/// message.
+/// Returns the evaluation at which the gate stops a batch of `nodes` nodes, and its message.
 fn stopped(
     random: &mut Random,
     (usual, changed): (&World, &World),
@@ -213,7 +213,7 @@ fn stopped(
     None
 }
 
-/// A batch, with its nodes' traffic before the switch if known.
+/// Creates the figures of a batch, with the traffic before the switch if it is known.
 fn switched(batch: &[Traffic], before: &[Traffic]) -> Figures {
     let mut figures = Figures::default();
     for (number, now) in batch.iter().enumerate() {
@@ -253,7 +253,7 @@ fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
     assert!(stops.len() <= 1, "{stops:#?}");
 }
 
-/// Batches with a soak time of one evaluation, which a suspicion extends.
+/// Batches whose soak time is one evaluation, unless a suspicion extends it.
 #[test]
 fn few_harmless_batches_wait_for_more_requests() {
     let mut random = Random(35);
@@ -282,7 +282,7 @@ fn few_harmless_batches_wait_for_more_requests() {
     assert!(waits.len() <= 10, "1 % of 1000: {waits:#?}");
 }
 
-/// A harmful change of a bundle: its name, a word of the verdict, and its effect.
+/// A harmful change by a bundle: its name, a word in the verdict, and its effect.
 type HarmfulChange = (&'static str, &'static str, fn(&mut World));
 
 fn harmful_changes() -> Vec<HarmfulChange> {

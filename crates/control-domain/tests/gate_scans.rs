@@ -1,11 +1,11 @@
-//! Requests for paths that do not exist, in addition to all others or in their place.
+//! Requests for paths that do not exist, in addition to normal traffic or instead of it.
 
 use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict};
 use control_wire::{NodeId, RouteTraffic, Traffic};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Routes with their answers, and those of them with 404.
+/// Name of each route, its number of responses, and of those with status 404.
 type Routes<'r> = &'r [(&'r str, u64, u64)];
 
 const USUAL: Routes<'_> = &[
@@ -35,7 +35,7 @@ fn traffic(routes: Routes<'_>) -> Traffic {
     }
 }
 
-/// A batch of one node with these requests, compared with four nodes and its own time before.
+/// Compares a batch of one node with four nodes, and with its own time before the switch.
 fn compared(batch: Routes<'_>) -> Comparison {
     let mut own = Figures::default();
     own.add_switched(BatchNode {
@@ -139,7 +139,7 @@ fn requests_that_are_answered_404_in_place_of_another_status_stop_a_batch() {
     }
 }
 
-/// A bundle that does both is judged by the answers that are missing.
+/// If a bundle does both, the missing responses decide.
 #[test]
 fn a_scanner_hides_no_answers_that_are_missing() {
     let both: Routes<'_> = &[

@@ -1,4 +1,4 @@
-//! A control plane's half: keys, orders, archives.
+//! The control plane's side: keys, orders, archives.
 
 use control_auth::SigningPair;
 use control_bundle::{Requirements, digest, pack};
@@ -22,7 +22,7 @@ pub(crate) fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-/// An answer with this order and this number of renewals.
+/// Outcome with this order and this number of certificate renewals.
 pub(crate) fn assigned(order: Order, renewals: u64) -> Outcome {
     let tag = format!("W/\"{}-{renewals}\"", order.counter);
     tagged(order, renewals, &tag)
@@ -38,7 +38,7 @@ pub(crate) fn tagged(order: Order, renewals: u64, tag: &str) -> Outcome {
     })
 }
 
-/// The order on trial, to be confirmed within this time.
+/// Outcome with the order on trial, to be confirmed within this time.
 pub(crate) fn on_trial(order: Order, confirm_within: Duration) -> Outcome {
     Outcome::Assigned(Assignment {
         tag: format!("\"{}-0\"", order.counter),
@@ -54,10 +54,10 @@ pub(crate) struct Sample {
     next_pair: SigningPair,
     pub(crate) registered: RegisterResponse,
     pub(crate) key: JsonWebKey,
-    /// Endorsed by `key`.
+    /// Signed by `key`.
     pub(crate) next_key: JsonWebKey,
     pub(crate) good: Arc<[u8]>,
-    /// With a certificate.
+    /// Archive of a bundle with a certificate.
     pub(crate) tls: Arc<[u8]>,
 }
 
@@ -123,7 +123,7 @@ impl Sample {
         opened.expect("a good bundle")
     }
 
-    /// Returns true if one of the two keys signed it for this node.
+    /// Returns true if one of both keys signed the order for this node.
     pub(crate) fn is_genuine(&self, order: &Order) -> bool {
         let text = order.signed_text();
         let by = |pair: &SigningPair| {
@@ -133,7 +133,7 @@ impl Sample {
         order.node == self.registered.node_id && (by(&self.pair) || by(&self.next_pair))
     }
 
-    /// All outcomes of a driver, including ones that a correct control plane never causes.
+    /// Returns all outcomes of a driver, including ones that no correct control plane causes.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         let newer = self.order(2, &self.good);
         let mut forged = self.order(3, &self.good);

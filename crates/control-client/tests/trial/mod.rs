@@ -1,4 +1,4 @@
-//! Orders on trial: confirmed, held, or reverted by the node itself.
+//! Orders on trial: confirmed, waiting, or reverted by the node itself.
 
 use crate::support::{Sample, assigned, id, on_trial, versions};
 use control_client::{Action, Machine, Outcome, PersistedState, Served};
@@ -10,7 +10,7 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const CONFIRM_WITHIN: Duration = Duration::from_mins(5);
 const NOW: Duration = Duration::from_hours(1);
 
-/// A node that reports, with the active bundle `good` and no order on trial.
+/// A reporting node with the active bundle `good`, and no order on trial.
 struct Node {
     sample: Sample,
     machine: Machine,
@@ -42,7 +42,7 @@ impl Node {
         }
     }
 
-    /// A node on which `bad` is on trial since [`NOW`].
+    /// Creates a node on which `bad` has been on trial since [`NOW`].
     fn in_trial() -> Self {
         let mut node = Self::start();
         let order = assigned(node.good.clone(), 0);
@@ -58,7 +58,7 @@ impl Node {
         node
     }
 
-    /// Reports, gets the order, and has its bundle on the disk.
+    /// Reports, receives the order, and downloads its bundle.
     fn follow(&mut self, order: Outcome) -> Action {
         self.machine.next(Outcome::Reported(INTERVAL), NOW);
         self.machine.next(order, NOW);
@@ -94,7 +94,7 @@ fn an_unconfirmed_order_is_reverted() {
     let report = node.machine.next(Outcome::Activated, late);
     assert!(matches!(report, Action::Report(_)), "{report:?}");
     node.assert_reverted("no confirmation by the control plane within 300 s");
-    // When the control plane returns, the order is sent again and completed.
+    // When the control plane is back, the order is sent again and completed.
     node.machine.next(Outcome::Reported(INTERVAL), late);
     let again = node
         .machine

@@ -1,4 +1,4 @@
-//! Conditions for passing a batch, and for the end of a rollback.
+//! Conditions for completing a batch, and for the end of a rollback.
 
 use crate::{DEADLINE_SECS, NOW, after, planned, user};
 use control_domain::{
@@ -28,7 +28,7 @@ fn figures(requests: u64, errors: u64) -> Figures {
     figures
 }
 
-/// A running rollout with a batch in this state, opened at [`NOW`].
+/// Creates a running rollout with a batch in this state, opened at [`NOW`].
 fn running(gate: Option<Gate>, state: BatchState, soak_secs: i64) -> Rollout {
     let mut rollout = planned(OnFailure::RollBack, gate, 2);
     rollout.strategy.soak_secs = soak_secs;
@@ -119,7 +119,7 @@ fn a_batch_passes_by_its_nodes_its_time_and_its_gate() {
 
 #[test]
 fn a_difference_that_is_not_sure_yet_lengthens_the_soak_up_to_the_deadline() {
-    // Of 150 requests compared with 1000: 5xx above 1 %; 9 are evidence, 6 a suspicion.
+    // 150 requests are compared with 1000, and 5xx may be 1 % more: 9 are evidence, 6 a suspicion.
     let (pass, fail) = (RolloutEvent::PassBatch, RolloutEvent::Fail);
     for (errors, secs, expected) in [
         (2, 10, Some(pass)),
@@ -186,7 +186,7 @@ fn a_batch_may_miss_offline_nodes_and_waits_for_late_ones() {
 #[test]
 fn a_batch_passes_after_its_soak_when_its_nodes_have_reported_since_the_switch() {
     let pass = Some(RolloutEvent::PassBatch);
-    // Soak, nodes that may be missing, nodes that have reported.
+    // Soak time, number of nodes that may be missing, and number of nodes that have reported.
     for (soak_secs, max_unavailable, reported, expected) in [
         (10, 0, 2, None),
         (10, 0, 3, pass),

@@ -1,4 +1,4 @@
-//! A rollout of three nodes, explored: every order of commands, crashes and words of nodes.
+//! Model check of a rollout with three nodes: every order of commands, crashes and reports.
 
 use crate::{DEADLINE_SECS, NOW, after, planned, user};
 use control_domain::{
@@ -11,17 +11,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 const NODES: usize = 3;
 
-/// State and reports of a node of the explored fleet.
+/// State and last report of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Node {
     Old,
     New,
     Rejected,
-    /// With the bundle that it ran last.
+    /// Offline; true if it ran the new bundle last.
     Offline(bool),
 }
 
-/// Contents of the database: the rollout, the ordered nodes, and their reports.
+/// Contents of the database: the rollout, the nodes with orders, and their reports.
 #[derive(Clone, Debug)]
 struct World {
     rollout: Rollout,
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// Effects of the store in the transaction of a step.
+    /// Applies the effects of the store in the transaction of a step.
     fn store(&self, change: &RolloutChange) -> Self {
         let mut next = Self {
             rollout: change.rollout.clone(),
@@ -118,8 +118,8 @@ impl World {
         next
     }
 
-    /// All possible next events. A crash before the write changes nothing, and one after it equals
-    /// no crash: the next step is read from here.
+    /// Returns the states after every possible event. A crash before the write changes nothing, and
+    /// one after it is the same as no crash, because the next step starts from the database.
     fn next(&self) -> Vec<Self> {
         let mut next = Vec::new();
         for &command in RolloutCommand::ALL {
@@ -155,7 +155,7 @@ impl World {
         next
     }
 
-    /// Possible next reports of a node.
+    /// Returns the possible next reports of a node.
     fn words(&self, index: usize) -> Vec<Node> {
         let node = self.nodes[index];
         match node {
@@ -198,7 +198,7 @@ impl World {
         }
     }
 
-    /// Time advances equally in every state.
+    /// Resets all times, so that states that differ only in time are equal.
     fn forget_times(&mut self) {
         let rollout = &mut self.rollout;
         let some = |time: Option<Timestamp>| time.map(|_| NOW);
@@ -247,7 +247,7 @@ fn no_order_of_commands_crashes_and_words_of_nodes_leads_astray() {
             "all but {approval}"
         );
         assert!(1_000 < worlds.len(), "{} worlds", worlds.len());
-        // From everywhere an end is reached: walked backwards from the ends.
+        // An end is reachable from every state. Checked backwards from the ends.
         let ends = (0..worlds.len()).filter(|index| worlds[*index].rollout.state.is_final());
         let (mut reached, mut open) = (BTreeSet::new(), ends.collect::<Vec<_>>());
         while let Some(index) = open.pop() {

@@ -1,4 +1,4 @@
-//! The rollout's state machine: every state, every event, every crash.
+//! State machine of rollouts: every state, every event, every crash.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Responses of real providers, or in the form documented by providers, with their metadata.
+//! Responses of real providers, or in the form that providers document, with their metadata.
 
 use control_sso::saml::{Claims, Expected, IdpKey, IdpMetadata, SamlError, Solicited, accept};
 use jiff::Timestamp;
@@ -45,7 +45,7 @@ impl Fixture {
     }
 }
 
-/// All fixtures were made within four minutes before.
+/// Returns a time at most four minutes after the creation of all fixtures.
 pub(crate) fn now() -> Timestamp {
     "2026-11-25T14:06:30Z".parse().unwrap()
 }

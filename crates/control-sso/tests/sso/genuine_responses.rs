@@ -6,7 +6,7 @@ use control_sso::{AssertedUser, Groups};
 use control_testkit::SamlProvider;
 use jiff::SignedDuration;
 
-/// Name, user, address, groups.
+/// Name of the fixture, and the user, e-mail address and groups in it.
 const ACCEPTED: &[(&str, &str, Option<&str>, &[&str])] = &[
     (
         "pysaml2-assertion",

@@ -1,4 +1,4 @@
-//! ID tokens: good ones of every kind of key, and forged ones by class.
+//! ID tokens: valid ones for each kind of key, and kinds of forged ones.
 
 use crate::token_signer::TokenSigner;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
 const NOW: i64 = 1_800_000_000;
-/// `at_hash` for the access token `access` by SHA-256 and SHA-512.
+/// Access token whose SHA-256 and SHA-512 are in `at_hash`.
 const ACCESS: &str = "access";
 
 struct Battery {

@@ -1,4 +1,4 @@
-//! Metadata and certificates.
+//! Metadata and certificates of identity providers.
 
 use crate::fixture::Fixture;
 use control_sso::saml::{IdpKey, IdpMetadata, SamlError, SpKey, SpMetadata};

@@ -1,4 +1,4 @@
-//! Mutants of genuine responses: none is accepted with other contents than the signed ones.
+//! Mutations of genuine responses: an accepted one always has the signed contents.
 
 use crate::fixture::Fixture;
 use control_sso::saml::Claims;
@@ -18,7 +18,7 @@ const SOURCES: &[&str] = &[
     "entra",
     "ecdsa-p256",
 ];
-/// Names that attacks use.
+/// Names that known attacks use.
 const NAMES: &[&str] = &[
     "Assertion",
     "Response",
@@ -30,7 +30,7 @@ const NAMES: &[&str] = &[
 ];
 const VALUES: &[&str] = &["admin", "evil", "_request-1", "#evil", "", "2.0"];
 
-/// xorshift64*: the same mutants in every run.
+/// xorshift64*, with the same mutations in every run.
 struct Random(u64);
 
 impl Random {
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// The ranges of elements in the source; none if it is no longer XML.
+/// Returns the ranges of elements in the source; none if it is not well-formed.
 fn elements(text: &str) -> Vec<Range<usize>> {
     let Ok(document) = Document::parse(text) else {
         return Vec::new();
@@ -85,7 +85,7 @@ fn mutate(text: &str, foreign: &str, random: &mut Random) -> String {
     match random.below(12) {
         0 => out.replace_range(one, ""),
         1 => out.insert_str(one.start, &part),
-        // Moves or copies an element before, into or after another.
+        // Moves or copies an element before, into or after another one.
         2 => out.insert_str(other.start, &part),
         3 => out.insert_str(other.end, &part),
         4 => {
@@ -94,7 +94,7 @@ fn mutate(text: &str, foreign: &str, random: &mut Random) -> String {
                 .map_or(other.end, |end| other.start + end + 1);
             out.insert_str(place, &part);
         }
-        // Wraps an element, or puts a signed one below a new one with its own ID.
+        // Wraps an element, or puts a signed one below a new one with its ID.
         5 => {
             let name = random.choose(NAMES);
             let wrapped = format!(
@@ -118,7 +118,7 @@ fn mutate(text: &str, foreign: &str, random: &mut Random) -> String {
                 );
             }
         }
-        // An element of a response that another key signed.
+        // Inserts an element of a response that another key has signed.
         8 => {
             let others = elements(foreign);
             let theirs = foreign[random.choose(&others).clone()].to_owned();
@@ -147,7 +147,7 @@ fn mutate(text: &str, foreign: &str, random: &mut Random) -> String {
     out
 }
 
-/// Runs a part of the mutants; returns the number of accepted ones.
+/// Runs a part of the mutations; returns the number of accepted responses.
 fn run(fixtures: &[(Fixture, Claims)], part: u64) -> u64 {
     let foreign = &Fixture::load("simplesamlphp").response;
     let mut accepted = 0;
@@ -184,7 +184,7 @@ fn no_mutant_is_accepted_for_anything_but_what_was_signed() {
         let runs: Vec<_> = runs.collect();
         runs.into_iter().map(|run| run.join().unwrap()).sum()
     });
-    // Some mutations are harmless: else the mutants would prove nothing.
+    // Some mutations must be harmless: otherwise the responses may be refused for another reason.
     assert!(
         MUTANTS / 200 < accepted && accepted < MUTANTS / 4,
         "{accepted}"

@@ -1,4 +1,4 @@
-//! Forged responses by class: wrapping, signatures, conditions, parser.
+//! Kinds of forged responses: wrapping, signatures, conditions, parser.
 
 use crate::fixture::{ACS, REQUEST, SP, now};
 use control_sso::saml::{Claims, Expected, IdpKey, SamlError, Solicited, accept};
@@ -54,7 +54,7 @@ fn answer() -> SamlAnswer<'static> {
     }
 }
 
-/// The element of this name with its contents.
+/// Returns the element with this name, including its contents.
 fn element<'a>(xml: &'a str, name: &str) -> &'a str {
     let start = xml.find(&format!("<{name}")).unwrap();
     let end = format!("</{name}>");
@@ -92,7 +92,7 @@ fn wrapped_assertions_are_refused() {
         // XSW 1 and 2: a forged response around or before the signed one.
         whole.replace(signed, &format!("{forged}{signed}")),
         whole.replace(signed, &format!("{signed}{forged}")),
-        // XSW 3 to 6: the signed assertion below the forged one, or the reverse.
+        // XSW 3 to 6: the signed assertion below the forged one, or vice versa.
         whole.replace(
             signed,
             &forged.replace("</saml:Issuer>", &format!("</saml:Issuer>{signed}")),
@@ -105,7 +105,7 @@ fn wrapped_assertions_are_refused() {
             signed,
             &signed.replace("</saml:Assertion>", &format!("{forged}</saml:Assertion>")),
         ),
-        // XSW 7 and 8: the signed assertion in extensions or in an object of the signature.
+        // XSW 7 and 8: the signed assertion in extensions, or in an object of the signature.
         whole.replace(signed, &format!("{}{forged}", extension(signed))),
         whole.replace(
             signed,
@@ -120,7 +120,8 @@ fn wrapped_assertions_are_refused() {
                 ),
             ),
         ),
-        // A forged assertion with the signature of the other, by its ID or under its own.
+        // A forged assertion with the signature of the genuine one, under the genuine ID or its
+        // own.
         whole.replace(
             signed,
             &forged.replace("</saml:Issuer>", &format!("</saml:Issuer>{signature}")),
@@ -131,7 +132,7 @@ fn wrapped_assertions_are_refused() {
                 .replace("_evil", "_assertion")
                 .replace("</saml:Issuer>", &format!("</saml:Issuer>{signature}")),
         ),
-        // Hidden by another namespace.
+        // An element that another namespace hides.
         whole.replace(
             signed,
             &format!("{signed}<x:Assertion xmlns:x=\"urn:x\">{forged}</x:Assertion>"),
@@ -140,7 +141,7 @@ fn wrapped_assertions_are_refused() {
             signed,
             &format!("<x:Advice xmlns:x=\"urn:x\">{signed}</x:Advice>{forged}"),
         ),
-        // A response in the response.
+        // A response within the response.
         format!(
             "<samlp:Response xmlns:samlp=\"urn:oasis:names:tc:SAML:2.0:protocol\" Version=\"2.0\">{whole}</samlp:Response>"
         ),
@@ -218,7 +219,8 @@ fn changed_missing_and_weak_signatures_are_refused() {
 #[test]
 fn a_signature_over_another_reference_is_refused() {
     let battery = Battery::new();
-    // The provider signs the issuer's subject alone; the attacker moves that signature to the assertion.
+    // The provider signs only the subject's issuer, and the attacker moves that signature to the
+    // assertion.
     let unsigned = battery.unsigned().replace(
         "<saml:Subject>",
         "<saml:Subject ID=\"_subject\"><saml:Issuer>x</saml:Issuer>",
@@ -235,9 +237,9 @@ fn a_signature_over_another_reference_is_refused() {
     assert_eq!(battery.accept(&signed), Err(SamlError::SignaturePlace));
 }
 
-/// A part of the response, another one in its place, and the rule that breaks.
 const NAME: &str = "a NameID of 1 to 256 characters without white space at its ends";
 
+/// Parts of the response with their replacement, and the violated rule.
 const CONDITIONS: &[(&str, &str, SamlError)] = &[
     (
         "<saml:Audience>https://controld.test",
@@ -460,7 +462,7 @@ fn text_that_parsers_read_differently_is_refused() {
     );
 }
 
-/// Harmless to the signature: canonicalization writes the same bytes.
+/// Canonicalization writes the same bytes, so the signature stays valid.
 #[test]
 fn another_spelling_of_the_same_bytes_is_accepted() {
     let battery = Battery::new();
@@ -494,7 +496,7 @@ fn claims_name_their_replay_key_and_end() {
     assert_eq!(claims.replay_key().len(), 43);
 }
 
-/// The parser's work grows with the square of attributes and namespaces: bounds hold before it begins.
+/// Limits apply before parsing, whose time is quadratic in the number of attributes and namespaces.
 #[test]
 fn hostile_sizes_are_refused_quickly() {
     let battery = Battery::new();

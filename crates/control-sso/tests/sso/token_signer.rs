@@ -1,4 +1,4 @@
-//! A provider of ID tokens with a key of each kind.
+//! A provider of ID tokens, with a key of each kind.
 
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::rsa::KeySize;
@@ -13,7 +13,7 @@ pub(crate) struct TokenSigner {
     p256: EncodingKey,
     p384: EncodingKey,
     ed25519: EncodingKey,
-    /// `rsa`, `p256`, `p384`, `ed25519`, in this order.
+    /// Public keys: `rsa`, `p256`, `p384`, `ed25519`, in this order.
     pub(crate) keys: Vec<Value>,
 }
 
@@ -37,7 +37,7 @@ impl TokenSigner {
             "e": base64(public.exponent().big_endian_without_leading_zero()),
         });
         let pkcs8 = rsa.as_der().unwrap();
-        // The header of PKCS#8 around an RSA key of 2048 bits in PKCS#1.
+        // Skips the PKCS#8 header around a 2048-bit RSA key in PKCS#1.
         let pkcs1 = &pkcs8.as_ref()[26..];
         let p256 = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).unwrap();
         let p384 = KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).unwrap();
@@ -60,7 +60,7 @@ impl TokenSigner {
         }
     }
 
-    /// A token of `claims` with the key that the algorithm belongs to.
+    /// Signs `claims` with the key for the algorithm.
     pub(crate) fn sign(&self, algorithm: Algorithm, claims: &Value) -> String {
         let (kid, key) = match algorithm {
             Algorithm::ES256 => ("p256", &self.p256),
@@ -82,7 +82,7 @@ impl TokenSigner {
         encode(&header, claims, key).unwrap()
     }
 
-    /// A token with any header, signed with RS256 over it.
+    /// Signs a token with any header, by RS256.
     pub(crate) fn sign_with_header(&self, header: &Value, claims: &Value) -> String {
         let message = [header, claims]
             .map(|part| base64(part.to_string().as_bytes()))

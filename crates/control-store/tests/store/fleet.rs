@@ -1,4 +1,4 @@
-//! Nodes, their words and their orders as rows, on both databases.
+//! Rows of nodes, their reports and their orders, on both databases.
 
 use crate::stores::{NOW, TestStore, enrolment_token, node, org, project, signing_key, stores};
 use control_auth::Sealed;
@@ -21,7 +21,7 @@ const ALL: Page = Page {
     order: PageOrder::Oldest,
 };
 
-/// A transaction in a store with one project; its nodes have these names.
+/// Begins a transaction in a store with one project and nodes of these names.
 async fn fleet(store: &TestStore, names: &[&str]) -> (Transaction, Vec<Node>) {
     let mut tx = store.begin().await.unwrap();
     let project = project(&org("a"), "edge");
@@ -72,7 +72,8 @@ fn full() -> HeartbeatRequest {
     }
 }
 
-/// Heartbeats of processes, one each second, with whether a second process was noticed by each.
+/// Stores one heartbeat a second from these processes. Checks after each whether two processes of
+/// the node are detected.
 async fn report_from(store: &TestStore, processes: &[(u128, bool)]) -> Option<DuplicateNode> {
     let (mut tx, nodes) = fleet(store, &["n"]).await;
     let id = nodes[0].id;
@@ -110,9 +111,9 @@ async fn processes_that_take_turns_are_noticed_once() {
 #[tokio::test]
 async fn a_process_that_replaces_another_is_not_a_duplicate() {
     for processes in [
-        // Restarts.
+        // A process that restarts repeatedly.
         vec![1, 1, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
-        // The old process's last heartbeat is late.
+        // A late heartbeat of the old process.
         vec![1, 2, 1, 2, 2, 2, 3, 4],
     ] {
         for store in stores().await {
@@ -156,7 +157,8 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
         let id = nodes[0].id;
         let mut changed = full();
         changed.status.as_mut().unwrap().active = Some(BundleId(Uuid::from_u128(9)));
-        // The heartbeat, and its delay in seconds; whether it is news to a node that was online 90 s ago.
+        // A heartbeat, its delay in seconds, and whether it is a change for a node that was online
+        // 90 s ago.
         let cases = [
             (bare(), 1, true, "the first"),
             (bare(), 2, false, "only the time"),
@@ -189,7 +191,8 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
             tx.write_quiet_heartbeats([(id, sign)]).await.unwrap();
             assert_eq!(seen_at(&mut tx).await, after(seen), "never earlier");
         }
-        // The clock was ahead by an hour: a node that falls silent now would be online until then.
+        // The clock was an hour ahead: without a correction, a node that falls silent would be
+        // online until then.
         for (secs, seen) in [(3_801, 3_801), (202, 202)] {
             let sign = QuietHeartbeat {
                 seen_at: after(secs),
@@ -201,7 +204,7 @@ async fn a_heartbeat_without_news_is_a_sign_of_life() {
     }
 }
 
-/// The list in pages of one node.
+/// Reads the list in pages of one node.
 async fn one_by_one(tx: &mut Transaction, project: ProjectId, filter: &NodeFilter) -> Vec<NodeId> {
     let (mut after_id, mut listed) = (None, Vec::new());
     loop {

@@ -1,4 +1,4 @@
-//! Every statement on both databases.
+//! Tests of every statement, on both databases.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Nouns as rows, on both databases.
+//! Rows of resources, on both databases.
 
 use crate::stores::{NOW, api_key, org, project, signing_key, stores, user};
 use control_auth::Sealed;

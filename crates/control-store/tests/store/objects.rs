@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 const LIMIT: usize = 1024 * 1024;
 
-/// Each kind of store, with the resources it needs.
+/// One store of each kind, and its resources.
 struct Stores {
     folder: TempDir,
     _server: ObjectServer,
@@ -95,7 +95,7 @@ async fn names_stay_below_their_folder() {
 
 #[tokio::test]
 async fn an_unreachable_store_is_reported_in_time() {
-    // A stopped server's port has no listener.
+    // Nothing listens on the port of a stopped server.
     let server = ObjectServer::start();
     let url = format!("s3://archives?endpoint={}", server.url());
     let objects = Objects::by_url(&url, ObjectServer::variables().into_iter()).unwrap();
@@ -106,16 +106,16 @@ async fn an_unreachable_store_is_reported_in_time() {
     assert!(matches!(away, Err(ObjectError::Failed(_))), "{away:?}");
 }
 
-/// Faults of the server, per request.
+/// Response of the server to every request.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// It never answers.
+    /// No response.
     Silence,
-    /// The key may not read.
+    /// The key has no permission to read.
     Denial,
-    /// It fails.
+    /// An error of the server.
     Failure,
-    /// It closes the connection within the body.
+    /// The connection closes within the body.
     Cut,
 }
 
@@ -138,7 +138,7 @@ impl Fault {
     }
 }
 
-/// A store on a server with this fault; the server ends with the test.
+/// Returns a store on a server with this fault. The server stops at the end of the test.
 fn faulty(fault: Fault) -> Objects {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("s3://a?endpoint=http://{}", listener.local_addr().unwrap());

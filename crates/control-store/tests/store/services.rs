@@ -1,4 +1,4 @@
-//! Bundles and their inputs, as rows on both databases.
+//! Rows of bundles and their inputs, on both databases.
 
 use crate::stores::{NOW, TestStore, org, project, signing_key, stores};
 use control_auth::Sealed;
@@ -69,7 +69,7 @@ fn service(tenant: Tenant, upstream: &Upstream) -> Service {
     }
 }
 
-/// A transaction with a project, a sealed secret and a signing key.
+/// Begins a transaction with a project, a sealed secret and a signing key.
 async fn begin(store: &TestStore) -> (Transaction, Tenant) {
     let (org, mut tx) = (org("a"), store.begin().await.unwrap());
     let project = project(&org, "edge");

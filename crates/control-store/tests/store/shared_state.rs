@@ -1,4 +1,4 @@
-//! State that replicas share: leases, buckets, answers, the audit log.
+//! State that replicas share: leases, rate limits, stored replies, the audit log.
 
 use crate::stores::{NOW, TestStore, org, project, stores};
 use control_auth::{AuditKey, sha256};
@@ -43,7 +43,7 @@ async fn a_lease_by_a_clock_that_was_ahead_is_taken_over() {
             (ahead, 3_600, true),
             (right, 0, true),
             (ahead, 3_600, true),
-            // A clock may be a little ahead: the lease is waited for.
+            // The clock of the other replica may be slightly ahead, so the lease counts.
             (ahead, 3_630, true),
             (right, 3_601, false),
             (right, 3_635, true),
@@ -68,7 +68,8 @@ async fn a_bucket_by_a_clock_that_was_ahead_gives_tokens_at_once() {
         let mut tx = store.begin().await.unwrap();
         let ahead = tx.take_tokens("a", rate, 10, after(3_600)).await;
         assert_eq!(ahead.unwrap().taken, 10);
-        // One token, and then the rate. A clock may be a little ahead: its bucket counts.
+        // One token, and then the rate. The clock of the other replica may be slightly ahead, so
+        // its bucket counts.
         for (secs, taken) in [(0, 1), (0, 0), (1, 1), (1, 0), (9, 8), (4, 0)] {
             let group = tx.take_tokens("a", rate, 10, after(secs)).await;
             assert_eq!(
@@ -89,7 +90,7 @@ async fn a_bucket_gives_its_burst_and_then_its_rate() {
     };
     for store in stores().await {
         let mut tx = store.begin().await.unwrap();
-        // At second 0 ten tokens, then one a second, never more than ten.
+        // Ten tokens at second 0, and then one a second, but never more than ten.
         for (secs, wanted, taken, left) in [
             (0, 4, 4, 6),
             (0, 4, 4, 2),
@@ -268,7 +269,7 @@ async fn the_chain_continues_after_archived_entries() {
         let unproven = tx.verify_audit(Some(&AuditKey::new(&[8; 32]))).await;
         assert_eq!(unproven.unwrap().fault, Some(1));
         drop(tx);
-        // Everything else, and the organization's sequence numbers continue.
+        // The rest is unchanged, and the sequence numbers continue.
         let mut tx = store.begin().await.unwrap();
         let (key, later) = (audit_key(), NOW + SignedDuration::from_hours(1_000));
         let expired = tx.expired_audit(later, later, 100, &key).await;
@@ -323,8 +324,8 @@ async fn a_log_that_was_changed_is_not_archived() {
     }
 }
 
-/// Rewrites entries after `previous` with plain hashes, which need no key; each with the number of
-/// its subject.
+/// Rewrites the entries after `previous` with plain hashes, which need no key. Each entry has the
+/// number of its subject.
 async fn forge(store: &TestStore, mut previous: String, entries: &[(i64, u128)]) {
     for (seq, number) in entries {
         let id = Uuid::from_u128(*number).to_string();
@@ -354,8 +355,8 @@ async fn a_log_that_is_rewritten_without_the_key_is_not_intact() {
         let found = tx.verify_audit(Some(&audit_key())).await.unwrap();
         assert!(!found.is_intact(), "{found:?}");
         assert_eq!((found.fault, found.keyed_from), (None, None));
-        // Keyed entries after it begin a chain that covers the existing entries; another key does
-        // not match.
+        // A chain of keyed entries begins after it and covers the existing entries. Another key
+        // does not match.
         drop(tx);
         audited(&store, 1).await;
         let mut tx = store.read().await.unwrap();

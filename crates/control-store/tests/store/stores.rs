@@ -1,4 +1,4 @@
-//! Empty stores on both databases, and values to put there.
+//! Empty stores on both databases, and values to store.
 
 use control_auth::SigningPair;
 use control_domain::{
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub(crate) const NOW: Timestamp = Timestamp::constant(1_700_000_000, 0);
 
-/// A store, and the database under it for as long.
+/// A store, and the database that it needs.
 pub(crate) struct TestStore {
     store: Store,
     pub(crate) database: Database,
@@ -37,7 +37,7 @@ impl TestStore {
         Self { store, database }
     }
 
-    /// A bundle of the only project, with an identifier of zeros.
+    /// Adds a bundle of the only project; its ID consists of zeros.
     pub(crate) async fn add_bundle(&self) {
         let sql = "INSERT INTO bundles (id, org_id, project_id, name, state, diagnostics,
                      created_at, version)
@@ -46,14 +46,14 @@ impl TestStore {
         self.tamper(sql).await;
     }
 
-    /// Runs a statement past the store, as an intruder would.
+    /// Runs a statement outside of the store, as an intruder would.
     pub(crate) async fn tamper(&self, sql: &'static str) {
         let mut connection = AnyConnection::connect(&self.database.url).await.unwrap();
         connection.execute(sql).await.unwrap();
     }
 }
 
-/// An empty store on each database.
+/// Creates an empty store on each database.
 pub(crate) async fn stores() -> Vec<TestStore> {
     let mut stores = Vec::new();
     for database in databases() {
@@ -146,7 +146,7 @@ pub(crate) fn enrolment_token(tenant: Tenant, max_uses: i64) -> EnrolmentToken {
     }
 }
 
-/// The same identifier for the same name.
+/// Derives an ID from a name.
 fn id_from_name(name: &str) -> Uuid {
     let mut bytes = [0; 16];
     for (index, byte) in name.bytes().enumerate() {

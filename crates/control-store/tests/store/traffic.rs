@@ -1,4 +1,4 @@
-//! Requests by steps of time, on both databases.
+//! Number of requests by time step, on both databases.
 
 use crate::stores::{NOW, TestStore, node, org, project, stores};
 use control_domain::{CountedRequests, RouteCounts, StepTraffic, TrafficStep, TrafficWindow};
@@ -18,7 +18,7 @@ async fn project_with_node(store: &TestStore) -> (Transaction, ProjectId, NodeId
     (tx, project.id, node.id)
 }
 
-/// Requests of one node by one route.
+/// Creates counts of one node and route.
 fn requests(node: NodeId, route: &str, requests: u64) -> StepTraffic {
     let counted = CountedRequests {
         requests,
@@ -99,7 +99,7 @@ async fn steps_past_their_time_are_deleted_in_pieces() {
     }
 }
 
-/// A heartbeat under a bundle with so many requests since the bundle became active.
+/// Creates a heartbeat with this number of requests since the bundle became active.
 fn serving(bundle: u128, requests: u64) -> HeartbeatRequest {
     let traffic = json!({"routes": {"api": {
         "requests": requests, "errors": requests / 10, "reasons": {},
@@ -117,7 +117,7 @@ fn serving(bundle: u128, requests: u64) -> HeartbeatRequest {
     }
 }
 
-/// Requests that a heartbeat adds.
+/// Returns the number of requests that a heartbeat adds.
 fn counted(written: Option<WrittenHeartbeat>, heartbeat: &HeartbeatRequest) -> u64 {
     let Some(replaced) = written.unwrap().replaced else {
         return 0;
