@@ -1,4 +1,4 @@
-//! Every route against every wrong actor, and against the right one.
+//! Access control: every route with every wrong credential, and with a right one.
 
 use crate::people::authenticator;
 use crate::world::{Credential, Ended, PASSWORD, World, sample, worlds};
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 type Case = (&'static str, Credential, StatusCode);
 
-/// The route's path with a value of the right organization in each place.
+/// Returns the route's path, with IDs of the credential's organization.
 #[expect(
     clippy::cognitive_complexity,
     reason = "one arm for each kind of resource"
@@ -72,7 +72,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
         world.store_enrolment_token(&token).await;
         path = path.replace("{enrolment_token}", &token.id.to_string());
     }
-    // A random one: the owner uses its own.
+    // A random session: the owner still needs its own.
     path = path.replace("{session}", &Uuid::now_v7().to_string());
     path = path.replace("{identity}", &Uuid::now_v7().to_string());
     if route.path == "/orgs/{org}/sso" {
@@ -91,7 +91,7 @@ pub(crate) async fn target(world: &World, route: &Route) -> String {
     fleet_target(world, route, path).await
 }
 
-/// A node that waits for approval, because it requested labels beyond its token's.
+/// Creates a node that waits for approval, because it requested labels beyond those of its token.
 async fn waiting_node(world: &World, path: String) -> String {
     if path != "/projects/{project}/nodes/{node}/approve" {
         return path;
@@ -105,8 +105,8 @@ async fn waiting_node(world: &World, path: String) -> String {
     path.replace("{node}", &waiting)
 }
 
-/// Orders the node to run the bundle of `path`, or one that names the certificate of `path`: it gets no
-/// other archives and certificates.
+/// Orders the node to run the bundle of `path`, or one that names the certificate of `path`: nodes
+/// may fetch no other archives and certificates.
 async fn order_bundle(world: &World, path: &str) {
     let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let bundle = if let Some(bundle) = path.strip_suffix("/archive") {
@@ -131,7 +131,7 @@ async fn fleet_target(world: &World, route: &Route, mut path: String) -> String 
     if path.contains("{drift}") {
         path = path.replace("{drift}", &drift(world).await);
     }
-    // A node's own paths name the node of the credential.
+    // A node may use only paths with its own ID.
     if path.contains("{node}") && path.starts_with("/projects/") {
         let (node, _) = world.new_node(world.tenant()).await;
         path = path.replace("{node}", &node.to_string());
@@ -139,7 +139,7 @@ async fn fleet_target(world: &World, route: &Route, mut path: String) -> String 
     path
 }
 
-/// A rollout of a node of its own, in a state that the route's command may be given in.
+/// Creates a rollout with its own node, in a state that permits the route's command.
 async fn rollout(world: &World, route: &str) -> String {
     let (full, all) = (world.made_key(&[]).await, "/projects/{project}/rollouts");
     let mut new = body(world, all).await;
@@ -160,7 +160,7 @@ async fn rollout(world: &World, route: &str) -> String {
     id
 }
 
-/// A drift of a node of its own, which has an order.
+/// Creates a drift of its own node, which has an order.
 async fn drift(world: &World) -> String {
     let (full, bundles) = (world.full_key().await, "/projects/{project}/bundles");
     let (node, _) = world.new_node(world.tenant()).await;
@@ -184,7 +184,7 @@ async fn drift(world: &World) -> String {
     drift.id.to_string()
 }
 
-/// The caller represented by an enrolment token.
+/// Returns the access of the caller that an enrolment token represents.
 fn member(access: Access) -> Access {
     if access == Access::Enrolment {
         return Access::WRITE_NODES;
@@ -192,7 +192,7 @@ fn member(access: Access) -> Access {
     access
 }
 
-/// A valid body that refers to existing resources.
+/// Returns a valid body that refers to existing resources.
 pub(crate) async fn body(world: &World, path: &str) -> Value {
     let mut body = sample(path);
     if path.contains("/services") {
@@ -256,7 +256,7 @@ pub(crate) async fn right(world: &World, access: Access) -> Vec<Credential> {
     right
 }
 
-/// Credentials that must be refused, with the expected responses.
+/// Returns credentials to refuse, with the expected responses.
 async fn wrong(world: &World, access: Access) -> Vec<Case> {
     if access == Access::Public {
         return Vec::new();
@@ -296,7 +296,7 @@ async fn wrong(world: &World, access: Access) -> Vec<Case> {
     cases
 }
 
-/// Credentials of users and keys that lack a role or a scope.
+/// Returns credentials of users and keys without the required role or scope.
 async fn lacking(world: &World, access: Access) -> Vec<Case> {
     let forbidden = StatusCode::FORBIDDEN;
     let mut cases = Vec::new();
@@ -337,8 +337,7 @@ async fn lacking(world: &World, access: Access) -> Vec<Case> {
     cases
 }
 
-/// Credentials of nodes: refused everywhere but at the node's own paths, and there if they are
-/// another node's.
+/// Returns credentials of nodes, which are refused except for the node's own paths.
 async fn nodes(world: &World, access: Access) -> Vec<Case> {
     let own_path = matches!(access, Access::OwnNode | Access::OwnNodeKey);
     let status = if own_path {
@@ -412,7 +411,7 @@ async fn ended(world: &World, access: Access) -> Vec<Case> {
     cases
 }
 
-/// Credentials of another tenant, for which every resource is missing.
+/// Returns credentials of another tenant, for which no resource exists.
 async fn strangers(world: &World, route: &Route) -> Vec<Case> {
     let access = member(route.access);
     if !route.path.contains('{') || !matches!(access, Access::Member { .. }) {
@@ -447,7 +446,7 @@ async fn no_wrong_actor_passes_any_route() {
         for route in ROUTES {
             let mut cases = wrong(&world, route.access).await;
             cases.extend(strangers(&world, route).await);
-            // A wrong actor changes nothing, so that one target serves all of them.
+            // Refused requests change nothing, so one target suffices for all of them.
             let path = target(&world, route).await;
             let body = body(&world, route.path).await;
             for (name, credential, status) in cases {
@@ -467,7 +466,7 @@ async fn no_wrong_actor_passes_any_route() {
     }
 }
 
-/// A body that the route accepts repeatedly.
+/// Returns a body that the route accepts repeatedly.
 pub(crate) async fn fresh_body(world: &World, path: &str) -> Value {
     if path == "/invitations/join" {
         let (_, link) = world.other_invitation().await;
@@ -476,7 +475,7 @@ pub(crate) async fn fresh_body(world: &World, path: &str) -> Value {
     body(world, path).await
 }
 
-/// The path and the body for the credential's own user.
+/// Returns path and body for the credential's own user.
 async fn own_target(
     world: &World,
     route: &Route,
@@ -576,7 +575,7 @@ async fn a_role_in_a_project_opens_that_project_and_nothing_else() {
             let Access::Member { role, .. } = route.access else {
                 continue;
             };
-            // Its target is a project of its own, where the user has no role.
+            // The target is a separate project, in which the user has no role.
             let is_project = route.path == "/projects/{project}" && route.method == Method::DELETE;
             if role == Role::Reader || is_project || ends_the_world(route) {
                 continue;
@@ -595,12 +594,12 @@ async fn a_role_in_a_project_opens_that_project_and_nothing_else() {
     }
 }
 
-/// The organization is deleted by a test of its own.
+/// A separate test deletes the organization.
 fn ends_the_world(route: &Route) -> bool {
     route.method == Method::DELETE && route.path == "/orgs/{org}"
 }
 
-/// A project to delete, separate from the world's.
+/// Creates a project to delete.
 async fn fresh_project(world: &World, route: &Route, path: String) -> String {
     if route.method != Method::DELETE || path != "/projects/{project}" {
         return path;

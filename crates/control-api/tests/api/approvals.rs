@@ -10,7 +10,7 @@ use uuid::Uuid;
 const POLICY: &str = "/projects/{project}/policy";
 const BUNDLES: &str = "/projects/{project}/bundles";
 
-/// A key that the bearer of `by` makes.
+/// Creates a key with the credential `by`.
 async fn key_by(world: &World, by: &Credential) -> Credential {
     let new = json!({"name": Uuid::now_v7().to_string(), "scopes": []});
     let made = world.post("/api-keys", by, new).await;
@@ -28,7 +28,7 @@ async fn command(world: &World, id: &str, by: &Credential, command: &str) -> Ans
     world.post(&path, by, Value::Null).await
 }
 
-/// A bundle that differs from the port's bundle by `more`.
+/// Creates a bundle that differs from the one with this port by `more`.
 async fn variant(fleet: &Fleet<'_>, port: u16, more: &str) -> String {
     let text = format!("listeners {{ listener \"a\" {{ address \"127.0.0.1:{port}\" }} }}\n{more}");
     let body = json!({"name": "variant", "files": {"proxy.kdl": text}});
@@ -58,7 +58,7 @@ async fn a_person_does_not_approve_by_another_key_or_session() {
             assert_eq!(own.status, StatusCode::FORBIDDEN, "{}", own.body);
             assert!(own.text.contains("another person"), "{}", own.text);
         }
-        // A key older than the record of makers may be any person's.
+        // For a key from before creators were recorded, the creator is unknown.
         let unknown = world
             .store_key(&world.key(Tenant::org(world.org), &[]))
             .await;
@@ -80,7 +80,7 @@ async fn no_way_leads_round_the_policy() {
         let admin = world.user(world.org, Role::Admin).await;
         let set = set_policy(&world, &admin, "all").await;
         assert_eq!(set.body["policy"]["approve"], "all", "{}", set.body);
-        // A rollout that was planned before is bound, too.
+        // The rule also applies to a rollout that was planned before.
         let started = command(&world, &planned, &admin, "start").await;
         assert_eq!(
             started.text("state"),
@@ -99,7 +99,7 @@ async fn no_way_leads_round_the_policy() {
             "{}",
             assigned.body
         );
-        // One administrator does not lift the rule for a moment.
+        // One administrator alone cannot disable the rule, not even for a moment.
         for _ in 0..2 {
             let asked = set_policy(&world, &admin, "none").await;
             assert_eq!(asked.status, StatusCode::OK, "{}", asked.body);
@@ -178,7 +178,7 @@ async fn a_report_of_a_node_does_not_bypass_the_policy() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        // It was ordered before: no other bundle can be accepted.
+        // Ordered before: only such a bundle of a node's report can be accepted.
         fleet.run(&new).await;
         fleet.run(&old).await;
         fleet.nodes[0].active = Some(new);
@@ -231,7 +231,7 @@ async fn a_rollout_names_the_person_or_the_key_of_each_command() {
         assert_eq!(commands[1]["actor"], ada.id.to_string());
         let by_key = commands[2]["actor_name"].as_str().unwrap();
         assert!(by_key.contains(", a key of "), "{by_key}");
-        // Readers of rollouts are not all readers of members' addresses.
+        // Users that can read rollouts may not all read members' e-mail addresses.
         assert!(
             !found.body["commands"].to_string().contains('@'),
             "{commands:?}"

@@ -1,4 +1,4 @@
-//! Archives that were left behind in the object store.
+//! Unused archives in the object store.
 
 use crate::world::{World, worlds};
 use control_store::{Objects, StoreError, Upload};
@@ -19,7 +19,7 @@ fn upload(world: &World, number: u128, digest: &str) -> Upload {
     }
 }
 
-/// Leaves an upload as after a crash before the bundle is in the database.
+/// Leaves an upload, as after a crash before the bundle was written to the database.
 async fn leave(world: &World, upload: &Upload, at: Timestamp) {
     let objects = Objects::in_folder(world.objects.path()).unwrap();
     let mut tx = world.store.begin().await.unwrap();
@@ -49,7 +49,7 @@ async fn an_archive_without_a_bundle_is_deleted_after_its_time() {
         let made = world.post(&bundles, &full, body).await;
         let now = world.app.now();
         let orphan = upload(&world, 1, "orphan");
-        // The bytes of an existing bundle, of which only the note remains.
+        // An upload of the same bytes as an existing bundle: only the note of it is removed.
         let shared = upload(&world, 2, &made.text("digest"));
         leave(&world, &orphan, now - OLDER).await;
         leave(&world, &shared, now - OLDER).await;

@@ -1,4 +1,4 @@
-//! The audit log as its administrators read it.
+//! The audit log, as administrators read it.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};

@@ -1,4 +1,4 @@
-//! Values that the description forbids are refused.
+//! Values that the OpenAPI description forbids are refused.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -6,7 +6,7 @@ use control_api::{ROUTES, Route};
 use control_domain::{Access, Role};
 use serde_json::{Map, Value, json};
 
-/// Values of a property that its schema forbids.
+/// Returns values that a property's schema forbids.
 fn forbidden(schema: &Value) -> Vec<Value> {
     let types = &schema["type"];
     let is = |name: &str| {
@@ -55,7 +55,7 @@ fn forbidden(schema: &Value) -> Vec<Value> {
     values
 }
 
-/// Credential of an actor that may use the route, new each time: a bucket of its own.
+/// Creates a credential that may use the route. It is new each time, and so is its rate limit.
 async fn actor(world: &World, route: &Route) -> Option<Credential> {
     Some(match route.access {
         Access::Member { .. } => world.user(world.org, Role::Admin).await,

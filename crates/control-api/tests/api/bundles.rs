@@ -1,4 +1,4 @@
-//! The life of a bundle: checked, signed, downloaded, verified, compared, revoked.
+//! Life cycle of a bundle: checked, signed, downloaded, verified, compared, revoked.
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -74,7 +74,7 @@ async fn a_bundle_is_signed_downloaded_and_verified() {
             "application/vnd.cyclonedx+json"
         );
         assert_eq!(check_cyclonedx(&sbom.text), Ok(()));
-        // Proof that the validator rejects a document that violates its standard.
+        // Proves that the validator rejects a document that violates its standard.
         let wrong = sbom.text.replace("\"file\"", "\"leaf\"");
         assert!(check_cyclonedx(&wrong).unwrap_err().contains("leaf"));
         let same = create(&world, &operator, &text).await;
@@ -231,7 +231,7 @@ async fn nodes_revert_from_a_revoked_bundle_to_the_one_before() {
         assert_eq!(gone.status, StatusCode::NOT_FOUND, "{}", gone.body);
         let refused = assign(two).await;
         assert_eq!(refused.code(), "WRONG_STATE");
-        // No good bundle precedes the first: the node keeps its bundle.
+        // There is no earlier good bundle, so the node keeps this one.
         world
             .post(&format!("{}/revoke", path(one)), &full, Value::Null)
             .await;
@@ -270,7 +270,7 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
                 .await;
             assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
             assert_eq!(fetch(own, &bundles[index]).await, StatusCode::OK);
-            // The previous order may be in progress, an older one not.
+            // The previous order may be in progress; older ones may not.
             assert_eq!(fetch(own, &bundles[0]).await, status);
         }
         // A node's report does not start a drift.
@@ -286,7 +286,7 @@ async fn a_node_gets_the_archives_of_its_orders_alone() {
             .await;
         assert_eq!(heartbeat.status, StatusCode::OK, "{}", heartbeat.body);
         assert_eq!(fetch(own, &bundles[3]).await, StatusCode::NOT_FOUND);
-        // It is not selected as the node's former bundle either.
+        // A revoked bundle is not chosen as the node's former one either.
         let revoke = format!("{}/revoke", path(&bundles[2]));
         world.post(&revoke, &full, Value::Null).await;
         let desired = world.get("/nodes/{node}/desired", &world.node_key).await;

@@ -1,8 +1,9 @@
-//! Every row of the rollout's table, and a crash within, before and after its write.
+//! Crashes of the scheduler: every row of the rollout's table, with a crash before, during and
+//! after its write.
 //!
-//! The state before a row is stored as a file. On copies of it the step is executed once
-//! completely, and once for each written table, with a database that refuses that write: then no
-//! part of the step may be stored.
+//! The state before a row is stored as a file. The step runs on copies of it: once completely, and
+//! once for each written table with a database that refuses that write. Then no part of the step
+//! may be stored.
 
 use crate::fleet::Fleet;
 use crate::world::{World, app};
@@ -24,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Tables that a step may write, without the audit log: its entries have random names.
+/// Tables that a step may write, except the audit log, whose entries have random IDs.
 const TABLES: [&str; 5] = [
     "rollouts",
     "rollout_batches",
@@ -33,23 +34,23 @@ const TABLES: [&str; 5] = [
     "node_orders",
 ];
 const NODES: usize = 3;
-/// More steps than any rollout of the test takes.
+/// More steps than any rollout in the test needs.
 const MAX_STEPS: usize = 50;
 
-/// One step to reach a state.
+/// Step on the way to a state.
 #[derive(Clone, Copy, Debug)]
 enum Action {
     Command(RolloutCommand),
     /// One step of the scheduler.
     Step,
-    /// Each node with an order follows it with this verdict.
+    /// Each node with an order reports this verdict.
     Nodes(Verdict),
-    /// A node of the batch is still to be ordered, as in a batch of more than 200.
+    /// Leaves a node of the batch without an order, as in a batch of more than 200.
     Pend,
     Revoke,
 }
 
-/// Plan of a rollout, steps to the state before a row, and the cause of the row.
+/// Plan of a rollout, the steps to the state before a row, and the trigger of the row.
 struct Scenario {
     needs_approval: bool,
     batch_count: i64,
@@ -115,12 +116,12 @@ struct Copy {
     app: Arc<App>,
     store: Store,
     url: String,
-    /// The time of all events.
+    /// Time of all events.
     now: Timestamp,
     rollout: RolloutId,
 }
 
-/// The database and the key that all copies start from.
+/// Database and key from which all copies start.
 struct Base {
     world: World,
     nodes: Vec<NodeId>,
@@ -130,7 +131,7 @@ struct Base {
 }
 
 impl Base {
-    /// Three nodes run a bundle, and there is a newer one.
+    /// Creates three nodes that run a bundle, and a newer bundle.
     async fn new() -> Self {
         let world = World::new(Database::sqlite()).await;
         let (fleet, _, new) = Fleet::running(&world, NODES).await;
@@ -162,7 +163,7 @@ impl Base {
         }
     }
 
-    /// A copy with a rollout in the state before the row.
+    /// Creates a copy with a rollout in the state before the row.
     async fn prepare(&self, scenario: &Scenario) -> Copy {
         let mut copy = self.copy(&self.world.store, RolloutId(Uuid::nil())).await;
         let new = NewRollout {
@@ -236,7 +237,7 @@ impl Copy {
         }
     }
 
-    /// An operator's command; a failure shows in the database.
+    /// Gives an operator's command. Its error is ignored, because the database shows the effect.
     async fn command(&self, org: OrgId, project: ProjectId, command: RolloutCommand) {
         let user = if command == RolloutCommand::Approve {
             2
@@ -250,7 +251,7 @@ impl Copy {
         drop(done.await);
     }
 
-    /// The scheduler's next step, and no second one.
+    /// Runs exactly one step of the scheduler.
     async fn step(&self) {
         let version = self.version().await;
         self.run(&format!(
@@ -274,7 +275,7 @@ impl Copy {
         found.value.state
     }
 
-    /// Each node reports this verdict on its newest order.
+    /// Reports this verdict for each node's newest order.
     async fn answer(&self, nodes: &[NodeId], verdict: Verdict) {
         let mut tx = self.store.begin().await.unwrap();
         for node in nodes {
@@ -299,7 +300,7 @@ impl Copy {
         tx.commit().await.unwrap();
     }
 
-    /// The rows of each table.
+    /// Returns the rows of each table.
     async fn dump(&self) -> BTreeMap<&'static str, String> {
         let mut connection = AnyConnection::connect(&self.url).await.unwrap();
         let mut dump = BTreeMap::new();
@@ -319,7 +320,7 @@ impl Copy {
         dump
     }
 
-    /// Runs scheduler and nodes, as after a start, until an operator is needed.
+    /// Runs scheduler and nodes, as after a start, until an operator must act.
     async fn finish(&self, nodes: &[NodeId]) {
         for _ in 0..MAX_STEPS {
             self.answer(nodes, Verdict::Accepted).await;

@@ -1,4 +1,4 @@
-//! The description and the table agree.
+//! The OpenAPI description agrees with the route table.
 
 use crate::world::{Credential, worlds};
 use control_api::ROUTES;
@@ -124,7 +124,7 @@ async fn the_page_has_every_operation_and_no_script() {
     for forbidden in ["<script", "style=", "onclick", "http://", "https://"] {
         assert!(!page.text.contains(forbidden), "{forbidden}");
     }
-    // Every reference within the page resolves.
+    // Every link within the page has a target.
     for target in page.text.split("href=\"#").skip(1) {
         let id = target.split('"').next().unwrap();
         assert!(page.text.contains(&format!("id=\"{id}\"")), "{id}");
@@ -164,7 +164,7 @@ async fn the_page_is_read_by_keyboard_and_by_ear() {
         count("<pre tabindex=\"0\""),
         "it scrolls, so it takes the focus"
     );
-    // A browser opens the element that contains the link's target.
+    // Browsers open a `details` element if the target of the link is inside it.
     assert_eq!(count("<details id="), 0);
 }
 

@@ -1,4 +1,4 @@
-//! Drift: opened by nodes' reports; resolved automatically, by an operator, by a rollout.
+//! Drift: opened by reports of nodes; resolved automatically, by an operator, or by a rollout.
 
 use crate::fleet::Fleet;
 use crate::world::{Answer, World, worlds};
@@ -15,7 +15,7 @@ async fn drifts(world: &World, state: &str) -> Vec<Value> {
     listed.body["items"].as_array().unwrap().clone()
 }
 
-/// A fleet of one node that runs something else than it should, and its drift.
+/// Creates a fleet of one node that runs another bundle than ordered, and the drift.
 async fn drifting(world: &World) -> (Fleet<'_>, [String; 2], Value) {
     let mut fleet = Fleet::new(world, 1).await;
     let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
@@ -106,7 +106,7 @@ async fn an_operator_orders_again_or_accepts() {
             fleet.tick(LATE + 10).await;
             let open = drifts(&world, "open").await.len();
             assert_eq!(open, wanted, "{remedy}: what goes on is opened again");
-            // The next case begins without it.
+            // Removes it for the next case.
             let path = format!("/projects/{{project}}/nodes/{}", fleet.nodes[0].id);
             let delete = axum::http::Method::DELETE;
             world

@@ -1,4 +1,4 @@
-//! Simulated nodes that obey their orders, and a scheduler with a clock of the test.
+//! Simulated nodes that follow orders, and a scheduler with a simulated clock.
 
 use crate::world::{Answer, Credential, World};
 use axum::http::{Method, StatusCode};
@@ -10,21 +10,21 @@ use uuid::Uuid;
 pub(crate) const ROLLOUTS: &str = "/projects/{project}/rollouts";
 const BUNDLES: &str = "/projects/{project}/bundles";
 
-/// A node, with the contents of its next heartbeat.
+/// A node, and the contents of its next heartbeat.
 pub(crate) struct SimulatedNode {
     pub(crate) id: NodeId,
     pub(crate) key: Credential,
     pub(crate) active: Option<String>,
     last_good: Option<String>,
     answered: Option<(u64, bool)>,
-    /// Counted since the activation of the active bundle.
+    /// Counts since the activation of the active bundle.
     pub(crate) traffic: Value,
     pub(crate) cpu_percent: f64,
-    /// True if the files of its bundle were edited.
+    /// Whether the files of the bundle were edited.
     pub(crate) altered: bool,
 }
 
-/// Nodes of the world's project in the order of their identifiers, and an operator.
+/// Nodes of the project, sorted by ID, and an operator.
 pub(crate) struct Fleet<'a> {
     pub(crate) world: &'a World,
     pub(crate) nodes: Vec<SimulatedNode>,
@@ -32,7 +32,7 @@ pub(crate) struct Fleet<'a> {
     pub(crate) replica: Uuid,
 }
 
-/// Counters of a route: `requests` with a duration of this bucket.
+/// Creates counters of a route: `requests` with a duration in this bucket.
 pub(crate) fn served(requests: u64, errors: u64, bucket: usize, reasons: &Value) -> Value {
     let mut latency = [0; 12];
     latency[bucket] = requests;
@@ -41,7 +41,7 @@ pub(crate) fn served(requests: u64, errors: u64, bucket: usize, reasons: &Value)
     }}})
 }
 
-/// A node that serves well.
+/// Creates counters of a node without failures.
 pub(crate) fn well() -> Value {
     served(1_000, 1, 3, &json!({}))
 }
@@ -68,12 +68,12 @@ impl<'a> Fleet<'a> {
             world,
             nodes,
             operator,
-            // Fleets of one world share the lease.
+            // Fleets of one test share the lease.
             replica: world.node.0,
         }
     }
 
-    /// A signed bundle that differs from each other bundle.
+    /// Creates a signed bundle; each port makes a different one.
     pub(crate) async fn bundle(&self, port: u16) -> String {
         let text = format!("listeners {{ listener \"a\" {{ address \"127.0.0.1:{port}\" }} }}");
         let body = json!({"name": port.to_string(), "files": {"proxy.kdl": text}});
@@ -82,7 +82,7 @@ impl<'a> Fleet<'a> {
         made.text("id")
     }
 
-    /// A fleet that runs a bundle, with this one and another, to be rolled out.
+    /// Creates a fleet that runs a bundle. Also returns that bundle, and another one to roll out.
     pub(crate) async fn running(world: &'a World, count: usize) -> (Self, String, String) {
         let mut fleet = Self::new(world, count).await;
         let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
@@ -90,7 +90,7 @@ impl<'a> Fleet<'a> {
         (fleet, old, new)
     }
 
-    /// All nodes run a bundle that was assigned to them.
+    /// Assigns a bundle to all nodes, which activate it.
     pub(crate) async fn run(&mut self, bundle: &str) {
         let nodes: Vec<NodeId> = self.nodes.iter().map(|node| node.id).collect();
         let path = format!("{BUNDLES}/{bundle}/assign");
@@ -102,12 +102,12 @@ impl<'a> Fleet<'a> {
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
-        // Rates are of another suite: each call has a key of its own.
+        // Rate limits are not tested here, so each call has its own key.
         let key = self.world.made_key(&[]).await;
         self.world.post(path, &key, body).await
     }
 
-    /// A started rollout to all nodes, in batches of two without a soak, with these settings besides.
+    /// Starts a rollout to all nodes, in batches of two without a soak, with further settings.
     pub(crate) async fn start(&self, bundle: &str, settings: Value) -> String {
         let id = self.plan(bundle, settings).await;
         let started = self.command(&id, "start").await;
@@ -147,7 +147,7 @@ impl<'a> Fleet<'a> {
             .to_owned()
     }
 
-    /// A round of the scheduler `secs` seconds from now.
+    /// Runs the scheduler once, `secs` seconds from now.
     pub(crate) async fn tick(&self, secs: i64) -> usize {
         let now = self.now() + SignedDuration::from_secs(secs);
         let app = &self.world.app;
@@ -160,7 +160,7 @@ impl<'a> Fleet<'a> {
         self.world.app.now()
     }
 
-    /// The newest order to a node.
+    /// Returns the newest order to a node.
     pub(crate) async fn order(&self, index: usize) -> Option<Order> {
         let node = &self.nodes[index];
         let path = format!("/nodes/{}/desired", node.id);
@@ -172,7 +172,7 @@ impl<'a> Fleet<'a> {
         serde_json::from_value(answer.body["order"].clone()).unwrap()
     }
 
-    /// The node activates its newest order, counts from zero, and reports it.
+    /// Activates the node's newest order, resets its counters, and reports it.
     pub(crate) async fn follow_order(&mut self, index: usize) {
         let Some(order) = self.order(index).await else {
             return;
@@ -185,14 +185,14 @@ impl<'a> Fleet<'a> {
         self.beat(index).await;
     }
 
-    /// The node rejects its newest order, and reports it.
+    /// Rejects the node's newest order, and reports it.
     pub(crate) async fn refuse(&mut self, index: usize) {
         let order = self.order(index).await.unwrap();
         self.nodes[index].answered = Some((order.counter, false));
         self.beat(index).await;
     }
 
-    /// A heartbeat of a node.
+    /// Sends a heartbeat of a node.
     pub(crate) async fn beat(&self, index: usize) {
         let node = &self.nodes[index];
         let (order, accepted) = node.answered.unzip();
@@ -216,7 +216,7 @@ impl<'a> Fleet<'a> {
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
     }
 
-    /// A heartbeat with news, which is written at once.
+    /// Sends a heartbeat with a change, which is written at once.
     pub(crate) async fn report(&mut self, index: usize) {
         let node = &mut self.nodes[index];
         node.altered = !node.altered;
@@ -225,14 +225,14 @@ impl<'a> Fleet<'a> {
         self.beat(index).await;
     }
 
-    /// The trial of a node's newest order; null if the order is confirmed.
+    /// Returns the trial of a node's newest order; null if the order is confirmed.
     pub(crate) async fn trial(&self, index: usize) -> Value {
         let node = &self.nodes[index];
         let path = format!("/nodes/{}/desired", node.id);
         self.world.get(&path, &node.key).await.body["trial"].clone()
     }
 
-    /// The confirmation of a node's newest order by a heartbeat.
+    /// Returns the confirmation of a node's newest order, for a heartbeat.
     pub(crate) async fn confirmation(&self, index: usize) -> String {
         let node = &self.nodes[index];
         let path = format!("/nodes/{}/heartbeat", node.id);
@@ -241,7 +241,7 @@ impl<'a> Fleet<'a> {
         answer.text("confirmation")
     }
 
-    /// Traffic of the remaining nodes while the gate judges a batch.
+    /// Adds traffic of the remaining nodes while the gate evaluates a batch.
     pub(crate) async fn serve(&mut self, indexes: std::ops::Range<usize>) {
         for index in indexes {
             let routes = &mut self.nodes[index].traffic["routes"]["api"];

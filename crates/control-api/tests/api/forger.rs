@@ -1,4 +1,4 @@
-//! Invalid tokens: other signers, other claims, other forms.
+//! Invalid tokens: wrong signatures, claims and formats.
 
 use crate::world::World;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 
 type Forged = Vec<(&'static str, String)>;
 
-/// The keys of the world's organization and of another one, with the claims of a token.
+/// Keys of the test's organization and of another one, and the claims of a token.
 pub(crate) struct Forger {
     own: (SigningKeyId, SigningPair),
     other: (SigningKeyId, SigningPair),
@@ -41,7 +41,7 @@ impl Forger {
         claims.sign(&self.own.1).unwrap()
     }
 
-    /// A token with any header and claims, signed rightly.
+    /// Creates a correctly signed token with any header and claims.
     fn raw(&self, header: &str, claims: &str) -> String {
         let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
         let text = format!("{}.{}", part(header), part(claims));
@@ -63,7 +63,7 @@ impl Forger {
         encode(&header, &self.claims, &key).unwrap()
     }
 
-    /// Algorithms and keys.
+    /// Tokens with other algorithms and keys.
     pub(crate) fn by_other_signers(&self, world: &World) -> Forged {
         let text = self.text();
         let none = self.header().replace("EdDSA", "none");
@@ -94,7 +94,7 @@ impl Forger {
         ]
     }
 
-    /// Nodes, places and times.
+    /// Tokens for other nodes, audiences and times.
     pub(crate) fn with_other_claims(&self, world: &World, other: NodeId) -> Forged {
         let now = world.app.now().as_second();
         let unknown = NodeId::new(world.app.now(), [9; 10]);
@@ -121,7 +121,7 @@ impl Forger {
         ]
     }
 
-    /// Headers, fields and bytes.
+    /// Tokens with other headers, fields and bytes.
     pub(crate) fn of_other_forms(&self) -> Forged {
         let good = self.claims(|_| {});
         let (head, signature) = good.rsplit_once('.').unwrap();
@@ -162,7 +162,7 @@ impl Forger {
     }
 }
 
-/// The same bytes with a last character that has unused bits set.
+/// Changes unused bits in the last character of a signature, which decodes to the same bytes.
 fn beyond(signature: &str) -> String {
     let (start, last) = signature.split_at(signature.len() - 1);
     let last = last.chars().next().unwrap();

@@ -1,8 +1,8 @@
-//! Every route against callers that follow no rule: foreign identifiers, malformed ones, deleted projects, bodies and
-//! queries of every wrong kind. `access.rs` walks the same table with wrong credentials.
+//! Every route with arbitrary requests: foreign and malformed IDs, deleted projects, and invalid
+//! bodies and queries of every kind. `access.rs` tests the same routes with wrong credentials.
 //!
-//! Each response is one of the contract's refusals, never a 5xx, and does not distinguish an
-//! unknown identifier from another tenant's.
+//! Each response must be a documented refusal, and never a 5xx. It must be the same for unknown IDs
+//! and for those of another tenant.
 
 use crate::access::{body, right, target};
 use crate::world::{Answer, Credential, World, sample, worlds};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
-/// Invalid identifiers.
+/// Malformed IDs.
 const MALFORMED: [&str; 9] = [
     "x",
     "%00",
@@ -26,7 +26,7 @@ const MALFORMED: [&str; 9] = [
     "00000000000070008000000000000000",
     "%27%20OR%201=1--",
 ];
-/// Queries that no route accepts, or that it ignores.
+/// Queries that no route accepts, or that routes ignore.
 const QUERIES: [&str; 9] = [
     "limit=-1",
     "limit=0",
@@ -39,13 +39,13 @@ const QUERIES: [&str; 9] = [
     "unknown=1",
 ];
 
-/// The names of the places in a path, such as `{bundle}`.
+/// Returns the parameters in a path, such as `{bundle}`.
 fn places(path: &str) -> Vec<&str> {
     let parts = path.split('/');
     parts.filter(|part| part.starts_with('{')).collect()
 }
 
-/// The path with unknown identifiers in all its places.
+/// Replaces all parameters in a path by unknown IDs.
 fn filled(path: &str) -> String {
     let places = places(path).into_iter();
     places.fold(path.to_owned(), |filled, place| {
@@ -53,7 +53,7 @@ fn filled(path: &str) -> String {
     })
 }
 
-/// The request with a credential.
+/// Adds a credential to a request.
 fn presenting(request: request::Builder, by: &Credential) -> request::Builder {
     match by {
         Credential::None => request,
@@ -72,7 +72,7 @@ async fn send(world: &World, route: &Route, path: &str, by: &Credential, body: &
     world.send(&route.method, path, by, body, &[]).await
 }
 
-/// The code and the words of a refusal.
+/// Returns status, error code and message of a refusal.
 fn refusal(answer: &Answer) -> (StatusCode, Value, Value) {
     let error = &answer.body["error"];
     (
@@ -82,7 +82,7 @@ fn refusal(answer: &Answer) -> (StatusCode, Value, Value) {
     )
 }
 
-/// A caller with all rights that the route requires.
+/// Creates a credential with all permissions for the route.
 async fn caller(world: &World, route: &Route) -> Credential {
     let mut right = right(world, route.access).await;
     right.pop().unwrap_or(Credential::None)
@@ -123,7 +123,8 @@ async fn identifiers_of_another_tenant_look_like_unknown_ones() {
             let Some(inner) = places(route.path).pop().filter(|_| is_of_tenant) else {
                 continue;
             };
-            // The outer places name the caller's own organization and project, the last one the victim's resource.
+            // Outer parameters are the caller's own organization and project; the last one is
+            // another tenant's resource.
             let full = target(&world, route).await;
             let outer = |path: &str| {
                 path.replace("{org}", &own_org)
@@ -239,7 +240,8 @@ async fn nothing_of_a_deleted_project_answers() {
                 path = format!("{path}?before={}", Uuid::now_v7());
             }
             let body = body(&world, route.path).await;
-            // Each actor and each address may send some dozens of requests at once.
+            // Users and addresses may send only some dozens of requests at once, so each case has
+            // its own user.
             let session = world.user(world.org, Role::Admin).await;
             let admin = world.full_key().await;
             world.change_address();
@@ -345,7 +347,7 @@ async fn no_query_and_no_method_is_an_error_of_the_server() {
             let answer = world
                 .send(method, &path, &Credential::None, &json!({}), &[])
                 .await;
-            // Another route may have a parameter at the place of a word.
+            // Another route may have a parameter in place of a word.
             let is_refused = [401, 404, 405].contains(&answer.status.as_u16());
             assert!(is_refused, "{method} {route}: {}", answer.body);
         }

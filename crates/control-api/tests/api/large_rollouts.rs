@@ -1,4 +1,4 @@
-//! A batch of more nodes than one transaction orders.
+//! A batch with more nodes than one transaction can order.
 
 use crate::fleet::Fleet;
 use crate::world::worlds;
@@ -8,7 +8,7 @@ use serde_json::json;
 /// Two transactions of 200 orders, and one more node.
 const NODES: usize = 401;
 
-/// The counter and the bundle of every node's order.
+/// Returns the counter and bundle of each node's order.
 async fn orders(fleet: &Fleet<'_>) -> Vec<(u64, String)> {
     let mut tx = fleet.world.store.read().await.unwrap();
     let mut orders = Vec::new();
@@ -19,7 +19,7 @@ async fn orders(fleet: &Fleet<'_>) -> Vec<(u64, String)> {
     orders
 }
 
-/// Every node reports the bundle of its order with this counter.
+/// Reports the bundle of the order with this counter for each node.
 async fn follow_order(fleet: &Fleet<'_>, order: u64, bundle: &str) {
     let bundle = BundleId(bundle.parse().unwrap());
     let heartbeat = HeartbeatRequest {

@@ -1,4 +1,4 @@
-//! Credentials that end while the body of their request is being received.
+//! Credentials that are revoked while the body of their request arrives.
 
 use crate::world::{Answer, Credential, World, worlds};
 use axum::body::{Body, Bytes};
@@ -9,11 +9,11 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-/// Longer than a request waits without being authenticated again.
+/// Longer than a request may wait without a second authentication.
 const LATE: SignedDuration = SignedDuration::from_millis(40);
 
-/// The response to a request with a body that arrives after `meanwhile`, which starts when the body
-/// is awaited.
+/// Sends a request whose body arrives after `meanwhile`, which runs once the server waits for the
+/// body. Returns the response.
 async fn late(
     world: &World,
     request: (&Method, &str, &str),

@@ -1,4 +1,4 @@
-//! Lifecycles: a set-up, a key's life, a project's life.
+//! Life cycles of an installation's set-up, a key, and a project.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -55,7 +55,7 @@ async fn a_setup_link_works_once() {
 async fn a_setup_link_is_refused_once_there_is_a_user() {
     for world in worlds().await {
         world.member(Role::Admin).await;
-        // As by a replica that read before the user was created.
+        // As if another replica had read the database before the user was created.
         let link = world.setup_link(SignedDuration::ZERO).await;
         let refused = world.post("/setup", &link, sample("/setup")).await;
         assert_eq!(refused.status, StatusCode::UNAUTHORIZED, "{}", refused.body);

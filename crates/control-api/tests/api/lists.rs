@@ -1,4 +1,4 @@
-//! Orders, filters and pages of lists.
+//! Order, filters and pages of lists.
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -9,17 +9,17 @@ use serde_json::{Value, json};
 const UPSTREAMS: &str = "/projects/{project}/upstreams";
 const SERVICES: &str = "/projects/{project}/services";
 const TOKENS: &str = "/projects/{project}/enrolment-tokens";
-/// Fields that stand for the place by identifier.
+/// Fields whose order is that of the IDs.
 const PLACES: [&str; 4] = ["id", "user", "created_at", "opened_at"];
 
-/// A list that can be sorted: its path, and the fields that its description names.
+/// A sortable list: its path, and the fields in its description.
 #[derive(Debug)]
 struct SortedList {
     path: String,
     fields: Vec<String>,
 }
 
-/// Every list with the parameter `sort`.
+/// Returns every list with the parameter `sort`.
 async fn sorted_lists(world: &World) -> Vec<SortedList> {
     let document = world.get("/openapi.json", &Credential::None).await.body;
     let paths = document["paths"].as_object().unwrap();
@@ -37,7 +37,7 @@ async fn sorted_lists(world: &World) -> Vec<SortedList> {
     lists.collect()
 }
 
-/// The value that an item is sorted by, with the place of absent ones.
+/// Returns the value by which an item is sorted; absent values come last or first.
 fn sort_key(item: &Value, field: &str, is_place: bool) -> (i64, String) {
     let value = &item[field];
     if is_place {
@@ -201,7 +201,7 @@ async fn check_order(world: &World, by: &Credential, list: &str, expected: &[Val
     assert_eq!(found, expected, "{list}");
 }
 
-/// The items of all pages, two at a time.
+/// Returns the items of all pages, with two items per page.
 async fn walk(world: &World, by: &Credential, list: &str) -> Vec<Value> {
     let mut items = Vec::new();
     let mut cursor = String::new();
@@ -218,7 +218,7 @@ async fn walk(world: &World, by: &Credential, list: &str) -> Vec<Value> {
     }
 }
 
-/// The names of all pages, two items at a time; `between` comes after the first page.
+/// Returns the names on all pages, with two items per page. `between` runs after the first page.
 async fn names(world: &World, by: &Credential, list: &str, between: impl AsyncFn()) -> Vec<String> {
     let mut names = Vec::new();
     let mut cursor = String::new();

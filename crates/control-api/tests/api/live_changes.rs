@@ -1,4 +1,4 @@
-//! Changes that wake live pages: those of the user's own organizations.
+//! Changes that update live pages: only those in the user's own organizations.
 
 use crate::world::{Credential, World, app, sample, worlds};
 use axum::http::StatusCode;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const WAIT_LIMIT: Duration = Duration::from_mins(1);
 
-/// The subscription of a live page of the session, at this replica.
+/// Subscribes a live page of the session at this replica.
 async fn page(app: &Arc<App>, session: &Credential) -> Waiter {
     let Credential::Session(secret) = session else {
         unreachable!("a session");
@@ -19,7 +19,7 @@ async fn page(app: &Arc<App>, session: &Credential) -> Waiter {
     app.changes.subscribe(ChangeScope::from(&actor))
 }
 
-/// A change in the second organization.
+/// Changes something in the second organization.
 async fn change_other(world: &World) {
     let key = world.key(Tenant::org(world.other.org), &[]);
     let key = world.store_key(&key).await;

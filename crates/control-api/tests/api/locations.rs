@@ -1,4 +1,4 @@
-//! `Location`: the address of a created resource.
+//! Header field `Location`: the address of a created resource.
 
 use crate::access::{fresh_body, right, target};
 use crate::world::{Answer, Credential, World, worlds};
@@ -14,7 +14,7 @@ fn fits(path: &str, template: &str) -> bool {
     parts.len() == places.len() && parts.iter().zip(&places).all(fit)
 }
 
-/// A credential that can read the created resource, which may be in another organization.
+/// Returns a credential that can read the created resource, which may be in another organization.
 async fn reader(world: &World, route: &Route, by: &Credential, made: &Answer) -> Credential {
     match route.path {
         "/orgs" => by.clone(),

@@ -1,4 +1,4 @@
-//! The interface without a network, on both databases.
+//! Tests of the HTTP interface without a network, on both databases.
 #![expect(
     clippy::indexing_slicing,
     clippy::unwrap_used,

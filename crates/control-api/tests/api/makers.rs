@@ -13,7 +13,7 @@ const TOKENS: &str = "/projects/{project}/enrolment-tokens";
 const REGISTER: &str = "/projects/{project}/nodes/register";
 const PROJECTS: &str = "/orgs/{org}/projects";
 
-/// Credentials of an administrator, each created with the previous one.
+/// A person's loss of rights also affects the credentials that the person created.
 struct Made {
     key: Answer,
     key_of_key: Answer,

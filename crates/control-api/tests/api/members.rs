@@ -25,7 +25,7 @@ async fn own_id(world: &World, by: &Credential) -> String {
     world.get("/users/me", by).await.text("id")
 }
 
-/// A person joins with the account of the session; returns the response.
+/// Joins an organization with the account of the session; returns the response.
 async fn join(world: &World, by: &Credential, secret: &str) -> Answer {
     let body = json!({"secret": secret});
     world.post("/invitations/join", by, body).await

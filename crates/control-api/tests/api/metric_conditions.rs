@@ -1,4 +1,4 @@
-//! A `PromQL` query as a further condition of a batch, against a small server with Prometheus' HTTP API.
+//! `PromQL` queries as conditions for a batch, with a small server that has Prometheus' HTTP API.
 
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{World, worlds};
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with one sample, 0, and 1 as soon as `is_bad`.
+/// Starts a server with one sample: 0, or 1 once `is_bad` is true.
 fn prometheus(is_bad: Arc<AtomicBool>) -> Receiver {
     Receiver::start(move |_, _| {
         let value = i32::from(is_bad.load(Ordering::Relaxed));

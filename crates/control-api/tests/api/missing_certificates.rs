@@ -1,4 +1,4 @@
-//! Bundles with certificates that nodes cannot get.
+//! Bundles with certificates that nodes cannot obtain.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};

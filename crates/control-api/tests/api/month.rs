@@ -36,12 +36,12 @@ const WORKING_HOURS: std::ops::Range<i64> = 8..18;
 const STEP: SignedDuration = SignedDuration::from_mins(5);
 /// Hours at the end with a step of traffic every five minutes; shorter steps are deleted after three hours.
 const FINE_HOURS: i64 = 4;
-/// Rounds in which a rollout in four batches must end.
+/// Maximum number of rounds for a rollout in four batches.
 const MAX_ROUNDS: usize = 40;
-/// Bound on the database of 1 000 nodes after a month.
+/// Maximum size of the database of 1000 nodes after a month.
 const MAX_BYTES: i64 = 100_000_000;
 
-/// Time that the fleet has run. One test uses it.
+/// Simulated time since the start, which only one test uses.
 static ELAPSED_SECS: AtomicI64 = AtomicI64::new(0);
 
 fn now() -> Timestamp {
@@ -55,7 +55,7 @@ fn pass(time: SignedDuration) {
 struct FleetNode {
     id: NodeId,
     key: Credential,
-    /// Counter of the order that it obeyed last.
+    /// Counter of the last order that the node followed.
     order: u64,
     bundle: Option<BundleId>,
 }
@@ -122,7 +122,7 @@ impl<'a> Month<'a> {
         }
     }
 
-    /// A heartbeat under the newest order of each node.
+    /// Creates a heartbeat under a node's newest order.
     fn said(node: &FleetNode, requests: u64) -> HeartbeatRequest {
         let routes = (0..ROUTES).map(|route| {
             let own = requests + route * 97;
@@ -165,7 +165,7 @@ impl<'a> Month<'a> {
         tx.commit().await.unwrap();
     }
 
-    /// Every node with a new order activates it, and reports that.
+    /// Activates all new orders, and reports them.
     async fn obey(&mut self) {
         let mut tx = self.world.store.begin().await.unwrap();
         for node in &mut self.nodes {
@@ -186,7 +186,7 @@ impl<'a> Month<'a> {
         self.requests = 0;
     }
 
-    /// A new bundle, rolled out to all nodes in four batches.
+    /// Rolls a new bundle out to all nodes, in four batches.
     async fn release(&mut self, number: i64) {
         let text = format!(
             "listeners {{ listener \"web\" {{ address \"127.0.0.1:{}\" }} }}",
@@ -222,7 +222,7 @@ impl<'a> Month<'a> {
         assert_eq!(state, "completed");
     }
 
-    /// Another certificate of the same name, which every node fetches.
+    /// Replaces the certificate; every node fetches the new one.
     async fn renew_certificate(&self) {
         let path = format!("{CERTIFICATES}/{}", self.certificate);
         let renewed = sample(CERTIFICATES);
@@ -245,7 +245,7 @@ impl<'a> Month<'a> {
         tx.commit().await.unwrap();
     }
 
-    /// One node of a hundred differs from its order for a while.
+    /// Lets one node of a hundred differ from its order for a while.
     async fn drift(&self) {
         let mut tx = self.world.store.begin().await.unwrap();
         for node in self.nodes.iter().step_by(100) {
@@ -287,7 +287,7 @@ impl<'a> Month<'a> {
         }
     }
 
-    /// Requests of all nodes in a step of time, as replicas gather them from heartbeats.
+    /// Adds traffic of all nodes in a time step, as replicas collect it from heartbeats.
     async fn serve(&mut self) {
         self.requests += 1_000;
         let mut step = StepTraffic::default();
@@ -343,7 +343,7 @@ fn event(kind: &str, subject: impl std::fmt::Display) -> NodeEvent {
     }
 }
 
-/// Tables that take most, with the bytes of their indexes.
+/// Returns the largest tables, including their indexes.
 async fn largest_tables(world: &World) -> Vec<(String, i64)> {
     let select = "SELECT s.tbl_name AS name, CAST(SUM(d.pgsize) AS BIGINT) AS bytes
                   FROM dbstat d JOIN sqlite_schema s ON s.name = d.name

@@ -1,4 +1,4 @@
-//! Certificates for nodes: only those in their own bundles.
+//! Certificates of nodes: only those in the node's own bundles.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::StatusCode;
@@ -95,7 +95,7 @@ impl Project {
         connection.execute(sql).await.unwrap();
     }
 
-    /// The database as the version before would have left it.
+    /// Leaves the database as the former version would.
     async fn forget_lists(&self) {
         self.run("DELETE FROM bundle_certificates").await;
         self.run("UPDATE bundles SET certificates_listed = 0").await;
@@ -116,7 +116,7 @@ async fn a_node_gets_the_certificates_of_its_orders_alone() {
         );
         project.order(2).await;
         assert_eq!(project.fetch_all().await, [NOT_FOUND, OK, OK]);
-        // A node's report opens no bundle that was not ordered.
+        // A node's report gives no access to a bundle that was not ordered.
         project.report(0).await;
         assert_eq!(project.fetch_all().await, [NOT_FOUND, OK, OK]);
         let world = &project.world;
@@ -175,12 +175,12 @@ async fn bundles_of_the_version_before_are_read_when_a_node_asks() {
             [OK, OK, NOT_FOUND],
             "no node is locked out by the upgrade"
         );
-        // The archives are read once.
+        // Archives are read only once, so they can be deleted now.
         for bundle in fs::read_dir(project.world.objects.path().join("bundles")).unwrap() {
             fs::remove_dir_all(bundle.unwrap().path()).unwrap();
         }
         assert_eq!(project.fetch_all().await, all);
-        // A lost list must not cause a refusal, which the node would treat as final.
+        // A lost list must not cause a refusal, because nodes treat refusals as final.
         project.forget_lists().await;
         assert_eq!(project.fetch(0).await, StatusCode::INTERNAL_SERVER_ERROR);
     }

@@ -95,7 +95,7 @@ async fn an_enrolment_token_is_counted_and_revoked() {
         let (id, token) = enrol(&world, 3).await;
         let made = register(&world, &token, "edge-1").await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
-        // Another machine of the same name: from its own address, a lost response is repeated.
+        // Another machine with the same name. A lost response is repeated only to the same address.
         world.change_address();
         let taken = register(&world, &token, "edge-1").await;
         assert_eq!(
@@ -373,7 +373,7 @@ async fn events_of_a_node_are_kept_in_their_order() {
                 .map(|item| item["message"].as_str().unwrap())
                 .collect();
             assert_eq!(messages, expected, "{path}");
-            // The newest comes first unless asked otherwise.
+            // Newest first, unless the request asks for another order.
             expected.reverse();
         }
     }
@@ -428,7 +428,8 @@ async fn an_enrolment_whose_answer_was_lost_is_finished_by_asking_again() {
         };
         assert_eq!(exchange(&lost).await, StatusCode::UNAUTHORIZED);
         assert_eq!(exchange(&again).await, StatusCode::OK);
-        // The token admits no other node, and issues no key for a node after its first heartbeat.
+        // The token admits no other node, and gives out no key for a node after its first
+        // heartbeat.
         let other = world.post(path, &token, json!({"name": "rack-2"})).await;
         assert_eq!(other.status, StatusCode::UNAUTHORIZED, "{}", other.body);
         let key = Credential::NodeKey(again.text("node_key"));

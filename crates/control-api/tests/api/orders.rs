@@ -26,7 +26,7 @@ async fn desired(world: &World, wait: &str, known: &str) -> Answer {
         .await
 }
 
-/// A bundle as its row: this suite is about orders.
+/// Inserts a bundle's row only: these tests are about orders.
 async fn bundle(world: &World) -> OrderTarget {
     let id = BundleId(Uuid::now_v7());
     let mut connection = AnyConnection::connect(&world.database.url).await.unwrap();
@@ -44,7 +44,7 @@ async fn bundle(world: &World) -> OrderTarget {
     }
 }
 
-/// Orders the world's node to run a bundle, at this replica.
+/// Orders the node to run a bundle, at this replica.
 async fn order(world: &World, app: &App, target: &OrderTarget) -> Order {
     let now = app.now();
     let mut tx = world.store.begin().await.unwrap();
@@ -115,7 +115,7 @@ async fn a_known_order_is_waited_on_for_as_long_as_asked() {
     }
 }
 
-/// The answer to a long poll that waits when `change` begins.
+/// Starts `change` while a long poll waits; returns its response.
 async fn poll_beside(world: &World, change: impl AsyncFnOnce()) -> Answer {
     let known = desired(world, "", "").await.header("etag").to_owned();
     let poll = desired(world, "?wait=30", &known);
@@ -150,7 +150,7 @@ async fn a_long_poll_ends_with_an_order_of_another_replica() {
         world.app.relay().await.unwrap();
         let answer = poll_beside(&world, async || {
             order(&world, &other, &target).await;
-            // As the program does every second.
+            // The program does so every second.
             world.app.relay().await.unwrap();
         });
         assert_eq!(answer.await.body["order"]["counter"], 1);

@@ -1,4 +1,4 @@
-//! Users that sign in: accounts with a password, authenticators, and browsers' cookies.
+//! Users that sign in: accounts with passwords, authenticators, and cookies of browsers.
 
 use crate::world::{Answer, Credential, PASSWORD, World, sample, sealer};
 use axum::http::{Method, StatusCode};
@@ -17,7 +17,7 @@ pub(crate) struct Person {
     pub(crate) email: String,
 }
 
-/// Cookies that a sign-in set.
+/// Cookies that a sign-in has set.
 #[derive(Clone, Debug)]
 pub(crate) struct Cookies {
     pub(crate) session: Credential,
