@@ -26,7 +26,7 @@ pub(crate) struct Cookies {
 }
 
 impl World {
-    /// A new member of the organization.
+    /// Creates a member of the organization.
     pub(crate) async fn person(&self, org: OrgId, role: Role) -> Person {
         let user = self.new_user(false);
         let membership = Membership {
@@ -45,13 +45,13 @@ impl World {
         }
     }
 
-    /// The answer to a sign-in.
+    /// Signs in; returns the response.
     pub(crate) async fn try_sign_in(&self, email: &str, password: &str) -> Answer {
         let body = json!({"email": email, "password": password});
         self.post("/sign-in", &Credential::None, body).await
     }
 
-    /// The answer to a sign-in from a browser with this cookie.
+    /// Signs in from a browser with this cookie; returns the response.
     pub(crate) async fn try_sign_in_from(
         &self,
         email: &str,
@@ -73,7 +73,7 @@ impl World {
         cookies(&answer)
     }
 
-    /// The `sign_in` of a person before the second factor.
+    /// Signs in with the password only; returns the `sign_in` that waits for the second factor.
     pub(crate) async fn pending(&self, person: &Person) -> String {
         let answer = self.try_sign_in(&person.email, PASSWORD).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
@@ -99,7 +99,7 @@ impl World {
         (app, codes.collect(), cookies(&confirmed).session)
     }
 
-    /// A person with an authenticator, as the database has it: no code was used yet.
+    /// Stores an authenticator of the user, none of whose codes was used.
     pub(crate) async fn give_totp(&self, user: UserId) -> TotpSecret {
         let secret = TotpSecret::new(*b"12345678901234567890");
         let place = format!("totp/{user}");
@@ -124,7 +124,7 @@ impl World {
         assert_eq!(removed.status, StatusCode::NO_CONTENT, "{}", removed.body);
     }
 
-    /// A new project of the organization.
+    /// Creates another project of the organization.
     pub(crate) async fn other_project(&self) -> ProjectId {
         let path = "/orgs/{org}/projects";
         let made = self.post(path, &self.full_key().await, sample(path)).await;
@@ -136,7 +136,7 @@ impl World {
         self.give_role_in(self.project, user, role).await;
     }
 
-    /// A new reader of the organization with a role in one project, signed in.
+    /// Creates a reader of the organization with a role in one project, and signs the user in.
     pub(crate) async fn project_user(&self, project: ProjectId, role: Role) -> Credential {
         let session = self.user(self.org, Role::Reader).await;
         let id = self.get("/users/me", &session).await.text("id");
@@ -159,7 +159,7 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// The code of this moment.
+    /// Returns the current code.
     pub(crate) fn code(&self, secret: &TotpSecret) -> String {
         secret.code(self.app.now())
     }
@@ -169,7 +169,7 @@ impl World {
         secret.code(self.app.now() + SignedDuration::from_secs(30))
     }
 
-    /// Entries about the user, in the order of the organization's audit log.
+    /// Returns the user's entries of the audit log, in order.
     pub(crate) async fn audited(&self, action: &str) -> Vec<Value> {
         let full = self.full_key().await;
         let path = format!("/orgs/{{org}}/audit?action={action}");
@@ -178,8 +178,8 @@ impl World {
         found.body["items"].as_array().unwrap().clone()
     }
 
-    /// The same, once there is an entry: refused sign-ins are recorded concurrently with the
-    /// response.
+    /// Like [`Self::audited`], but waits for the first entry: refused sign-ins are recorded
+    /// concurrently with the response.
     pub(crate) async fn until_audited(&self, action: &str) -> Vec<Value> {
         let mut changes = self.app.changes.subscribe(ChangeScope::All);
         loop {
@@ -193,7 +193,7 @@ impl World {
     }
 }
 
-/// The cookies of an answer.
+/// Returns the cookies that a response sets.
 pub(crate) fn cookies(answer: &Answer) -> Cookies {
     let fields = answer.headers.get_all("set-cookie").iter();
     let fields: Vec<&str> = fields.map(|field| field.to_str().unwrap()).collect();
@@ -209,7 +209,7 @@ pub(crate) fn cookies(answer: &Answer) -> Cookies {
     }
 }
 
-/// The authenticator that was given this secret in Base32.
+/// Creates an authenticator with this secret in Base32.
 pub(crate) fn authenticator(base32: &str) -> TotpSecret {
     let letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let bits = base32.chars().flat_map(|letter| {

@@ -1,4 +1,4 @@
-//! Administrators' decisions on members' sign-in, and their effect on sessions.
+//! Decisions of administrators about members' sign-in, and their effect on sessions.
 
 use crate::people::cookies;
 use crate::world::{Answer, Credential, PASSWORD, World, worlds};
@@ -22,7 +22,7 @@ fn member(user: UserId) -> String {
     format!("/orgs/{{org}}/members/{user}")
 }
 
-/// The secret of a link for another password.
+/// Creates a link for a new password; returns its secret.
 async fn reset_link(world: &World, by: &Credential, user: UserId) -> String {
     let path = format!("{}/reset-password", member(user));
     let made = world.post(&path, by, Value::Null).await;
@@ -75,7 +75,7 @@ async fn a_link_sets_another_password_once_and_ends_all_sessions() {
         assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
         let before = world.try_sign_in(&person.email, PASSWORD).await;
         assert_eq!(before.status, StatusCode::UNAUTHORIZED);
-        // A flood of wrong passwords does not hold up the browser of the link.
+        // Many wrong passwords do not block the browser in which the link was opened.
         for _ in 0..12 {
             world.change_address();
             world
@@ -159,7 +159,7 @@ async fn a_link_ends_with_the_role_of_its_maker() {
         assert_eq!(done.status, StatusCode::OK, "{}", done.body);
         let used = use_link(&world, &link, "another good one").await;
         assert_eq!(used.status, StatusCode::UNAUTHORIZED);
-        // The role is back, the link is not.
+        // The role is restored, the link is not.
         let admin = json!({"role": "admin"});
         let done = world
             .send(&Method::PATCH, &path, &second, &admin, &[])
@@ -234,7 +234,7 @@ async fn an_organization_that_demands_a_second_factor_leads_members_to_it() {
         assert_eq!(refused.code(), "SECOND_FACTOR_REQUIRED");
         let keys = world.get("/orgs/{org}", &world.full_key().await).await;
         assert_eq!(keys.status, StatusCode::OK, "keys have no second factor");
-        // Another session of the same user began without the second factor, and ends.
+        // Another session of the user began without the second factor, so it ends.
         let other = world.sign_in(&person).await.session;
         let (app, _, session) = world.enable_totp(&session).await;
         assert_eq!(
@@ -243,7 +243,7 @@ async fn an_organization_that_demands_a_second_factor_leads_members_to_it() {
         );
         let ended = world.get("/orgs/{org}", &other).await;
         assert_eq!(ended.status, StatusCode::UNAUTHORIZED);
-        // The password alone proves nothing again.
+        // The password alone is no longer a proof of identity.
         let body = json!({"password": PASSWORD});
         let refused = world.post("/users/me/strong", &session, body).await;
         assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);

@@ -1,4 +1,4 @@
-//! A project's policy refuses bundles with warnings, and changes at times of the week.
+//! Policies of projects: refused bundles with warnings, and weekly times without changes.
 
 use crate::fleet::Fleet;
 use crate::world::{Answer, Credential, World, worlds};
@@ -45,7 +45,7 @@ async fn nothing_is_rolled_out_during_a_freeze() {
         assert_eq!(fleet.tick(0).await, 1, "the first batch is opened");
         let frozen = set(&world, &admin, json!({ "freeze": WHOLE_WEEK_FREEZES })).await;
         assert_eq!(frozen.body["policy"]["freeze"], json!(WHOLE_WEEK_FREEZES));
-        // The current batch ends, and no other one is opened.
+        // The current batch is completed, but the next one is not opened.
         fleet.follow_order(0).await;
         fleet.follow_order(1).await;
         fleet.tick(0).await;
@@ -111,7 +111,7 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
         assert!(local.text.contains("node-allowance"), "{}", local.text);
         let assigned = assign(&fleet, &local.text("id")).await;
         assert_eq!(assigned.status, StatusCode::OK, "{}", assigned.body);
-        // Absent fields stay.
+        // Fields that are absent stay unchanged.
         let kept = set(&world, &admin, json!({"approve": "none"})).await;
         assert_eq!(kept.body["policy"]["refuse_warnings"], true);
         set(&world, &admin, json!({"refuse_warnings": false})).await;
@@ -134,7 +134,7 @@ async fn a_preview_compares_with_what_nodes_are_ordered_to_run() {
         };
         let before = preview(81).await;
         assert_eq!(before.status, StatusCode::OK, "{}", before.body);
-        // The node of the world has no order, either.
+        // The node that every test has is without an order, too.
         assert_eq!(before.body["unordered_nodes"], 3, "{}", before.body);
         assert_eq!(before.body["comparisons"], json!([]));
         fleet.run(&old).await;

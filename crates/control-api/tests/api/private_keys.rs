@@ -1,4 +1,4 @@
-//! Labels are assigned by tokens, not claimed by nodes; private keys require a separate permission.
+//! Labels come from tokens, not from nodes; private keys need a separate permission.
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -71,7 +71,7 @@ async fn labels_are_given_by_the_token_and_others_wait_for_an_approval() {
         );
         assert_eq!(node.body["requested_labels"], asked);
 
-        // It waits, so neither an assignment nor a rollout includes it.
+        // The node waits for approval, so neither an assignment nor a rollout includes it.
         let bundle = world.post(BUNDLES, &full, sample(BUNDLES)).await.text("id");
         let id: NodeId = node.text("id").parse().unwrap();
         let refused = assign(&world, &full, &bundle, id).await;
@@ -136,7 +136,7 @@ async fn a_certificate_goes_to_nodes_with_its_labels_alone() {
         let fetch = format!("/nodes/{node}/certificates/{certificate}");
         let fetched = world.get(&fetch, &world.node_key).await;
         assert_eq!(fetched.status, StatusCode::OK, "{}", fetched.body);
-        // A renewal that does not name them keeps the labels.
+        // A renewal without labels keeps the existing ones.
         let path = format!("{CERTIFICATES}/{certificate}");
         let new = sample(CERTIFICATES);
         let renewed = world.send(&Method::PUT, &path, &full, &new, &[]).await;

@@ -1,4 +1,4 @@
-//! Quotas: an organization at its limit is refused, and affects no other organization.
+//! Quotas: an organization at its limit gets errors, the rest is unaffected.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -14,7 +14,7 @@ const NONE: Quotas = Quotas {
     webhooks: 0,
 };
 
-/// Routes that create objects with quotas, and the end of the refusal's message.
+/// Routes that create objects with a quota, and the end of the error message.
 const CREATED: &[(&str, &str)] = &[
     (
         "/orgs/{org}/projects",
@@ -74,9 +74,9 @@ async fn an_organization_has_no_more_than_its_quotas() {
             error_message,
             "Quota exceeded: bytes of archives - an organization may have 0"
         );
-        // Deletion makes room, and quotas of organizations are separate.
+        // Deletion makes room, and each organization has its own quotas.
         world.set_quotas(Quotas { nodes: 2, ..NONE });
-        // The former replica held a group of tokens of the first key.
+        // The former replica reserved tokens of the first key's rate limit.
         let key = world.full_key().await;
         let path = "/projects/{project}/nodes/register";
         let made = world.post(path, &key, sample(path)).await;

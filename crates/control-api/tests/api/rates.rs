@@ -1,4 +1,4 @@
-//! Rate limits, also those that replicas share.
+//! Rate limits, including those that replicas share.
 
 use crate::world::{Credential, World, app, app_with_clock, worlds};
 use axum::body::Body;
@@ -13,7 +13,8 @@ use tokio::task::JoinSet;
 
 const BURST: i64 = 60;
 
-/// Sends guesses until one is rate-limited; returns their number. A token is added every 200 ms.
+/// Sends wrong credentials until the limit; returns their number. The bucket gains a token every
+/// 200 ms.
 async fn spend_address(world: &World) -> i64 {
     let guess = Credential::Bearer("x".repeat(43));
     let (mut answer, mut sent) = (world.get("/orgs", &guess).await, 1);
@@ -32,7 +33,7 @@ async fn spend_address(world: &World) -> i64 {
     sent
 }
 
-/// The response to a correct, never used key from an address without tokens.
+/// Returns the response to a valid, unused key from an address at its limit.
 async fn guess_right(world: &World) -> StatusCode {
     let unknown = world.full_key().await;
     spend_address(world).await;
@@ -47,7 +48,7 @@ async fn a_replica_whose_clock_is_wrong_leaves() {
         (Timestamp::now, false),
     ];
     for world in worlds().await {
-        // SQLite has the clock of the machine.
+        // With SQLite, each replica uses its own clock.
         let is_shared = world.database.kind == "postgres";
         for (clock, is_wrong) in clocks {
             let objects = world.objects.path();
@@ -77,7 +78,7 @@ async fn guesses_spend_the_bucket_of_their_address() {
     }
 }
 
-/// The status of a guess from an address of IPv6.
+/// Returns the status of a wrong credential from an IPv6 address.
 async fn guess_from(world: &World, address: Ipv6Addr) -> StatusCode {
     let peer = ConnectInfo(SocketAddr::from((address, 40_000)));
     let guess = Request::get("/api/v1/orgs").header("authorization", "Bearer x");
@@ -91,7 +92,7 @@ async fn a_flood_from_all_networks_of_a_site_is_held_off() {
     let in_site = |network: u128| Ipv6Addr::from_bits(site | (network << 64) | 1);
     for world in worlds().await {
         let (mut sent, mut network) = (0, 0);
-        // Each guess is from another network, and uses no address's bucket up.
+        // Each request is from another network, so it does not exhaust the bucket of one address.
         while guess_from(&world, in_site(network)).await == StatusCode::UNAUTHORIZED {
             (sent, network) = (sent + 1, network + 1);
             assert!(sent < 20 * BURST, "no guess was held off");
@@ -188,7 +189,7 @@ async fn a_small_burst_is_left_to_other_replicas() {
     for world in worlds().await {
         let (other, _) = app(&world.database.url, world.objects.path()).await;
         let now = world.app.now();
-        // A password at one replica, and its code at the other one.
+        // The password at one replica, and the code at the other.
         for replica in [&world.app, &other, &other, &other] {
             let allowance = replica.take_token("person", rate, now).await.unwrap();
             assert!(allowance.admitted);
@@ -211,7 +212,7 @@ async fn a_request_with_room_writes_nothing() {
     for world in worlds().await {
         let now = world.app.now();
         world.app.take_token("key", rate, now).await.unwrap();
-        // A transaction holds the bucket: a write would wait for it.
+        // This transaction locks the bucket, so a write would block.
         let mut tx = world.store.begin().await.unwrap();
         tx.take_tokens("key", rate, 1, now).await.unwrap();
         for _ in 0..9 {

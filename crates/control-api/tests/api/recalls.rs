@@ -1,4 +1,4 @@
-//! A revoked bundle is replaced by the newest still signed bundle that the node ran by its orders.
+//! Revoked bundles: nodes return to the newest signed bundle that they ran by an order.
 
 use crate::fleet::Fleet;
 use crate::world::{World, worlds};
@@ -20,7 +20,7 @@ async fn ordered(fleet: &Fleet<'_>) -> String {
     fleet.order(0).await.unwrap().bundle.to_string()
 }
 
-/// A node that ran these bundles by its orders in sequence; false marks the ones that it rejected.
+/// Creates a node that received orders for these bundles in sequence. False marks a rejected one.
 async fn ran<const N: usize>(world: &World, accepts: [bool; N]) -> (Fleet<'_>, [String; N]) {
     let mut fleet = Fleet::new(world, 1).await;
     let mut bundles = [const { String::new() }; N];
@@ -90,10 +90,10 @@ async fn a_node_without_a_way_back_is_noted() {
     }
 }
 
-/// The node of a random sequence, as the rule has it.
+/// Model of the node in a random sequence of commands.
 #[derive(Debug, Default)]
 struct Model {
-    /// The newest order by which it ran each bundle, and by which it rejected it.
+    /// Newest orders by which the node ran and rejected each bundle.
     confirmed: BTreeMap<String, u64>,
     rejected: BTreeMap<String, u64>,
     revoked: BTreeSet<String>,
@@ -127,7 +127,7 @@ impl Model {
         newest.map(|(bundle, _)| bundle.as_str())
     }
 
-    /// Returns true if the node has to leave the bundle that it runs or is ordered to run.
+    /// Returns true if the node must leave the bundle that it runs or has an order for.
     fn is_leaving(&self) -> bool {
         let is_revoked = |bundle: &String| self.revoked.contains(bundle);
         self.ordered.as_ref().is_some_and(is_revoked)
@@ -135,7 +135,7 @@ impl Model {
     }
 }
 
-/// Answers orders until there is no newer one.
+/// Follows orders until there is no newer one.
 async fn settle(
     world: &World,
     fleet: &mut Fleet<'_>,
@@ -180,7 +180,7 @@ impl Random {
     }
 }
 
-/// Runs 14 random commands on five bundles, with ports from `first_port`, against the model.
+/// Compares 14 random commands on five bundles, with ports from `first_port`, with the model.
 async fn run_sequence(world: &World, random: &mut Random, first_port: u16) {
     let mut fleet = Fleet::new(world, 1).await;
     let mut bundles = Vec::new();

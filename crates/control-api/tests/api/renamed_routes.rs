@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const BUNDLES: &str = "/projects/{project}/bundles";
 
-/// Counters of two routes: a busy one that refuses half of its requests, and the rest.
+/// Creates counters of two routes: a busy one that refuses half of its requests, and another.
 fn served(busy: &str, times: u64, refused: u64) -> Value {
     let counts = |requests: u64, refused: u64| {
         let mut latency = [0; 12];
@@ -42,7 +42,7 @@ async fn bundle(fleet: &Fleet<'_>, busy: &str, upstream: &str) -> String {
     made.text("id")
 }
 
-/// The rollout after the first batch has served.
+/// Returns the rollout after the first batch has served requests.
 async fn first_batch(fleet: &mut Fleet<'_>, upstream: &str, refused: u64) -> Value {
     let old = bundle(fleet, "office", "back").await;
     let new = bundle(fleet, "bureau", upstream).await;
@@ -61,7 +61,7 @@ async fn first_batch(fleet: &mut Fleet<'_>, upstream: &str, refused: u64) -> Val
         fleet.beat(index).await;
     }
     fleet.tick(0).await;
-    // The gate reads reports of after the switch.
+    // The gate uses reports from after the switch.
     for index in 0..2 {
         fleet.nodes[index].traffic = served("bureau", 2, refused);
         fleet.beat(index).await;
@@ -80,7 +80,7 @@ async fn a_busy_route_of_another_name_is_compared_with_the_former_one() {
             (&json!("running"), &json!(2)),
             "{view}"
         );
-        // The same under another name, with other answers.
+        // The same route with another name, and other responses.
         let mut fleet = Fleet::new(&world, 5).await;
         let view = first_batch(&mut fleet, "back", 400).await;
         assert_eq!(view["state"], "rolling_back", "{view}");
@@ -89,7 +89,7 @@ async fn a_busy_route_of_another_name_is_compared_with_the_former_one() {
             reason.starts_with("route bureau + office: 1000 of 1000"),
             "{reason}"
         );
-        // Of another upstream it is another route.
+        // With another upstream, it counts as another route.
         let mut fleet = Fleet::new(&world, 5).await;
         let view = first_batch(&mut fleet, "front", 200).await;
         assert_eq!(view["state"], "rolling_back", "{view}");

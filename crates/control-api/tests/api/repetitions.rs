@@ -1,4 +1,4 @@
-//! Repeated requests, and requests that race for one version.
+//! Repeated requests, and concurrent requests for one version.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const UPSTREAMS: &str = "/projects/{project}/upstreams";
 const KEY: [(&str, &str); 1] = [("idempotency-key", "one")];
 
-/// A new operator of the organization that is also one of another.
+/// Creates an operator of two organizations.
 async fn operator_of_two(world: &World) -> (Credential, UserId) {
     let operator = world.user(world.org, Role::Operator).await;
     let me = world.get("/users/me", &operator).await;

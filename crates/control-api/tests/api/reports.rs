@@ -1,4 +1,4 @@
-//! Budgets of bytes for the reports of nodes.
+//! Limits on the size of nodes' reports per time.
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::StatusCode;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const HEARTBEAT: &str = "/nodes/{node}/heartbeat";
 const EVENTS: &str = "/nodes/{node}/events";
 
-/// A heartbeat of about 450 KiB, with as many routes as one may have.
+/// Creates a heartbeat of about 450 KiB, with the maximum number of routes.
 fn largest(count: u64) -> Value {
     let name = "n".repeat(200);
     let reasons: serde_json::Map<String, Value> = (0..15)
@@ -21,7 +21,7 @@ fn largest(count: u64) -> Value {
     json!({"health": {"cpu_percent": 1.0}, "traffic": {"routes": routes}})
 }
 
-/// Sends the largest heartbeats until one is refused; returns their number and the refusal.
+/// Sends the largest heartbeats until the limit; returns their number, and the error.
 async fn spend(world: &World, by: &Credential) -> (u64, Answer) {
     for count in 1..100 {
         let answer = world.post(HEARTBEAT, by, largest(count)).await;

@@ -1,4 +1,4 @@
-//! Rules of all requests: repetition, versions, pages, failures with a body.
+//! Rules for all requests: repetition, versions, pages, errors with a body.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::body::Body;
@@ -157,7 +157,8 @@ async fn users_me_is_renamed_by_its_version() {
     }
 }
 
-/// A resource that shows parts of other rows, or its state by time, is another one when they change.
+/// The version of a resource also changes with parts of other rows, and with states that depend on
+/// time.
 #[tokio::test]
 async fn a_tag_ends_with_any_part_of_its_resource() {
     for world in worlds().await {

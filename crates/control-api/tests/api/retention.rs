@@ -1,4 +1,4 @@
-//! Retention: ended values are deleted, by request or after their time, and archives with them.
+//! Retention: finished items are deleted, on request or after their time, including their archives.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
@@ -14,7 +14,7 @@ const BUNDLES: &str = "/projects/{project}/bundles";
 const ROLLOUTS: &str = "/projects/{project}/rollouts";
 const TOKENS: &str = "/projects/{project}/enrolment-tokens";
 
-/// A bundle with bytes of its own.
+/// Creates a bundle with unique contents.
 async fn bundle(world: &World, by: &Credential, name: &str) -> String {
     let text = format!("// {name}\nlisteners {{ listener \"a\" {{ address \"127.0.0.1:80\" }} }}");
     let body = json!({"name": name, "files": {"proxy.kdl": text}});
@@ -45,7 +45,7 @@ async fn sweep(world: &World) {
     let replica = Uuid::now_v7();
     let now = world.app.now();
     world.app.sweep_archives(replica, now).await.unwrap();
-    // The next round needs no lease of this one.
+    // Late enough for the next run to acquire the lease.
     let later = now + SignedDuration::from_mins(5);
     world.app.sweep_archives(replica, later).await.unwrap();
 }
@@ -131,7 +131,7 @@ async fn a_rollout_that_moves_is_not_deleted() {
     }
 }
 
-/// A drift of the node that was resolved a moment ago.
+/// Creates a drift that was resolved just now.
 async fn resolved_drift(world: &World) -> String {
     let drift = Drift {
         id: DriftId(Uuid::now_v7()),
@@ -246,7 +246,7 @@ async fn audit_entries_are_archived_before_they_are_deleted() {
             world.app.archive_audit(replica, now).await
         };
         assert_eq!(archive(400).await.unwrap(), 0, "kept for 400 days");
-        // An object store without space: everything is kept.
+        // The object store has no space, so everything must be kept.
         let folder = world.objects.path().join("audit");
         fs::write(&folder, "").unwrap();
         archive(402).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Failures that stop a rollout, and the reverts of its nodes.
+//! Failures that stop a rollout and roll its nodes back.
 
 use crate::fleet::{Fleet, served, well};
 use crate::world::worlds;
@@ -6,7 +6,7 @@ use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Connection, Executor};
 
-/// Reports of the nodes of a bad batch, and a part of the reason.
+/// Returns reports of nodes in a failing batch, with a part of the reason.
 fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
     let none = json!({});
     vec![
@@ -31,8 +31,8 @@ fn bad_batches() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-/// The nodes of the first batch report `traffic` for the new bundle; returns the former bundle and
-/// the rollout.
+/// Lets the nodes of the first batch report `traffic` for the new bundle. Returns the former bundle
+/// and the rollout.
 async fn first_batch_result(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, String) {
     let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
     fleet.run(&old).await;
@@ -45,7 +45,7 @@ async fn first_batch_result(fleet: &mut Fleet<'_>, traffic: &Value) -> (String, 
     fleet.serve(2..4).await;
     fleet.tick(0).await;
     if fleet.state(&id).await == "running" {
-        // Missing data is waited for until the deadline.
+        // The gate waits for missing data until the deadline.
         fleet.tick(61).await;
     }
     (old, id)
@@ -279,7 +279,7 @@ async fn a_node_that_is_ordered_twice_goes_back_to_what_it_ran_before_both() {
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
         fleet.follow_order(1).await;
-        // It runs the new bundle, and reports that its order failed later.
+        // The node runs the new bundle, and later reports that its order failed.
         fleet.refuse(1).await;
         fleet.tick(0).await;
         assert_eq!(fleet.state(&id).await, "paused");
@@ -298,7 +298,7 @@ async fn a_node_that_is_offline_is_skipped_and_joins_later() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
         let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
-        // The second one is enrolled, and never sent a heartbeat.
+        // The second node is registered, but has sent no heartbeat.
         let away = fleet.nodes.pop().unwrap();
         fleet.run(&old).await;
         fleet.nodes.push(away);

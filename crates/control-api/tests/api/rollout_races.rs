@@ -37,7 +37,7 @@ async fn a_revoked_bundle_is_taken_back_though_its_rollout_was_cancelled() {
             fleet.follow_order(index).await;
         }
         revoke(&fleet, &new).await;
-        // The operator is faster than the scheduler, which would have reverted the nodes.
+        // The command arrives before the scheduler would have rolled the nodes back.
         let cancelled = fleet.command(&id, "cancel").await;
         assert_eq!(cancelled.text("state"), "cancelled", "{}", cancelled.body);
         recall(&fleet).await;
@@ -89,7 +89,7 @@ async fn a_node_that_was_offline_goes_back_to_its_order_if_its_bundle_was_revoke
         revoke(&fleet, &old).await;
         recall(&fleet).await;
         assert_eq!(ordered(&fleet, 0).await, oldest);
-        // The node returns after a rollout has ordered it forward.
+        // The node is back online after a rollout has ordered the new bundle for it.
         let id = fleet
             .start(&new, json!({"skip_gate": true, "soak_secs": 60}))
             .await;
@@ -110,7 +110,7 @@ async fn no_node_is_ordered_to_run_a_bundle_that_is_revoked_during_the_step() {
     tx.lock_audit().await.unwrap();
     let bundle = BundleId(new.parse().unwrap());
     let found = tx.bundle(bundle).await.unwrap().unwrap();
-    // An operator's revocation, up to its commit.
+    // A revocation by an operator, before its commit.
     let revoked = Bundle {
         state: BundleState::Revoked,
         revoked_at: Some(world.app.now()),
@@ -140,7 +140,7 @@ async fn an_operator_who_pauses_during_a_step_is_not_refused() {
     tx.lock_audit().await.unwrap();
     let rollout = tx.rollout(RolloutId(id.parse().unwrap()));
     let found = rollout.await.unwrap().unwrap();
-    // A step of another replica, up to its commit.
+    // A step of another replica, before its commit.
     tx.update_rollout(&found.value, found.version)
         .await
         .unwrap();
@@ -162,7 +162,7 @@ async fn the_deletion_of_a_node_and_a_step_do_not_wait_for_each_other() {
     let mut tx = world.store.begin().await.unwrap();
     tx.lock_audit().await.unwrap();
     let node = fleet.nodes[0].id;
-    // A step that has begun to order the node.
+    // A step that is about to order the node.
     let step = async {
         until_lock_wait(&world.database).await;
         tx.note_previous(rollout, node).await.unwrap();
@@ -178,7 +178,7 @@ async fn the_deletion_of_a_node_and_a_step_do_not_wait_for_each_other() {
 async fn a_thousand_waiting_rollouts_delay_no_other() {
     let world = World::new(Database::sqlite()).await;
     let (mut fleet, _, new) = Fleet::running(&world, 1).await;
-    // All of them are older, and wait for their time.
+    // All of them are older, and not yet due.
     let insert = "WITH RECURSIVE numbers(n) AS
                     (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)
                   INSERT INTO rollouts (id, org_id, project_id, bundle_id, state, batch_count,

@@ -1,4 +1,4 @@
-//! Rollouts: batch by batch to the end, steered by operators, kept apart.
+//! Rollouts: batch by batch to the end, with commands of operators, and separate from each other.
 
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{World, app, worlds};
@@ -8,7 +8,7 @@ use control_domain::{
 };
 use serde_json::{Value, json};
 
-/// The bundles that each node is ordered to run.
+/// Returns the bundle that each node has an order for.
 async fn orders(fleet: &Fleet<'_>) -> Vec<Option<String>> {
     let mut orders = Vec::new();
     for index in 0..fleet.nodes.len() {
@@ -55,7 +55,7 @@ async fn good_batches_follow_each_other_to_the_end() {
         assert_eq!(view["batches"][0]["state"], "passed");
         let figures = &view["batches"][0]["figures"];
         assert_eq!(figures["batch"]["requests"], 4_000, "{view}");
-        // Two nodes are too few: the batch itself before its switch is part of the standard.
+        // Two nodes are too few, so the batch before its switch is also compared.
         assert_eq!(figures["rest"]["nodes"], 4, "{view}");
         assert_eq!(figures["rest"]["requests"], 4_000, "{view}");
         assert_eq!(view["batch"], 2);
@@ -89,7 +89,7 @@ async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_revert_is_never_o
         let settings = json!({"skip_gate": true, "soak_secs": 30, "batch_count": 1});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
-        // Deadline, soak, and three heartbeats.
+        // Deadline, soak, and three heartbeat intervals.
         let trial = json!({"confirm_secs": 60 + 30 + 3 * 30});
         assert_eq!(fleet.trial(0).await, trial);
         fleet.follow_order(0).await;
@@ -230,7 +230,7 @@ async fn labels_choose_the_nodes() {
         for (labels, nodes) in [
             (json!({"zone": "eu"}), 2),
             (json!({"zone": "eu", "tier": "core"}), 1),
-            // The world has a node of its own.
+            // Includes the node that every test has.
             (json!({}), 4),
         ] {
             let body = json!({"bundle": new, "labels": labels});
@@ -301,19 +301,19 @@ async fn a_second_person_approves() {
     }
 }
 
-/// One step to reach a state.
+/// Step on the way to a state.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Command(&'static str),
-    /// A round of the scheduler.
+    /// Runs the scheduler once.
     Tick,
-    /// The node obeys.
+    /// Lets the node follow its order.
     Obey,
-    /// The scheduler leaves this state in the round in which it enters it.
+    /// Writes the state, because the scheduler leaves it in the run in which it enters it.
     Write(RolloutState),
 }
 
-/// The steps to reach a state.
+/// Returns the steps to reach a state.
 fn ways(state: RolloutState) -> &'static [Way] {
     use Way::{Command, Obey, Tick, Write};
     match state {
@@ -339,7 +339,7 @@ async fn write_state(world: &World, id: &str, state: RolloutState) {
     tx.commit().await.unwrap();
 }
 
-/// A rollout of one node in the state.
+/// Creates a rollout of one node in the state.
 async fn rollout_in(world: &World, state: RolloutState) -> String {
     let mut fleet = Fleet::new(world, 1).await;
     let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);
@@ -359,7 +359,7 @@ async fn rollout_in(world: &World, state: RolloutState) -> String {
     id
 }
 
-/// The state machine's event of a command.
+/// Returns the state machine's event for a command.
 fn event(state: RolloutState, command: RolloutCommand) -> RolloutEvent {
     match command {
         RolloutCommand::Start if state == RolloutState::AwaitingApproval => RolloutEvent::Submit,
@@ -424,7 +424,7 @@ async fn replicas_take_each_step_once() {
         let id = fleet.start(&new, json!({"skip_gate": true})).await;
         let (other, _) = app(&world.database.url, world.objects.path()).await;
         for round in 0..3 {
-            // Neither waits for the lease: versions alone must keep them apart.
+            // Neither waits for the lease, so only versions can separate them.
             let now = fleet.now();
             let (left, right) = tokio::join!(
                 world.app.advance_rollout(id.parse().unwrap(), now),

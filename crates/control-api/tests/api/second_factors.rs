@@ -212,7 +212,7 @@ async fn a_removed_authenticator_is_asked_for_no_more() {
         assert_eq!(removed.status, StatusCode::NO_CONTENT);
         world.sign_in(&person).await;
         assert_eq!(world.audited("totp.disabled").await.len(), 1);
-        // The open session counts as one without.
+        // The open session counts as one without a second factor.
         let demand = json!({"second_factor": true});
         let full = world.full_key().await;
         let path = "/orgs/{org}/security";

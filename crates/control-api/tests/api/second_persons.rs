@@ -1,4 +1,5 @@
-//! Ways of one person round a project's policy: an exchanged certificate, warnings out of sight, the account of another one.
+//! Attempts of one person to bypass a policy that requires two: with an exchanged certificate,
+//! hidden warnings, or another person's account.
 
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{Answer, Credential, World, certificate, worlds};
@@ -22,7 +23,7 @@ async fn command(world: &World, id: &str, by: &Credential, command: &str) -> Ans
     world.post(&path, by, Value::Null).await
 }
 
-/// The person takes over how the bearer of `member` signs in.
+/// Creates a link to replace the password of `member`, which gives access to the account.
 async fn reset(world: &World, by: &Credential, member: &Credential) {
     let member = world.get("/users/me", member).await.text("id");
     let path = format!("/orgs/{{org}}/members/{member}/reset-password");
@@ -80,7 +81,7 @@ async fn a_certificate_is_exchanged_by_one_person_only_as_a_renewal() {
             let renewed = put(body(certificate())).await;
             assert_eq!(renewed.status, StatusCode::OK, "{}", renewed.body);
         }
-        // The way out: a certificate of its own, which a bundle names.
+        // Allowed instead: another certificate that a bundle names.
         let mut new = other();
         new["name"] = json!("shop2");
         let made = world.post(CERTIFICATES, &operator, new).await;
@@ -95,7 +96,7 @@ async fn nodes_of_a_certificate_are_chosen_by_one_person_only_without_a_policy()
             world.user(world.org, Role::Operator).await,
             world.user(world.org, Role::Admin).await,
         );
-        // The same certificate each time: it renews itself, and only the labels of its nodes differ.
+        // The same certificate each time, as after a renewal: only the labels of its nodes differ.
         let (chain, key) = certificate();
         let body = |labels: Value| json!({"name": "shop", "chain_pem": chain, "private_key_pem": key, "node_labels": labels});
         let eu = json!({"region": "eu"});
@@ -206,15 +207,15 @@ async fn an_administrator_is_not_a_second_person_in_the_account_of_another() {
             "{}",
             started.body
         );
-        // The link alone is enough: it may be used at any moment.
+        // The link alone suffices, because it may be used at any moment.
         reset(&world, &admin, &operator).await;
-        // Its session stands for one that begins with the new password.
+        // This session stands for one that begins with the new password.
         is_dependent(&command(&world, &id, &operator, "approve").await);
         let approved = command(&world, &id, &stranger, "approve").await;
         assert_eq!(approved.text("state"), "running", "{}", approved.body);
         let cancelled = command(&world, &id, &admin, "cancel").await;
         assert_eq!(cancelled.status, StatusCode::OK, "{}", cancelled.body);
-        // The other way round: asked for in the other account, approved in its own.
+        // Vice versa: created with the other account, approved with the person's own.
         let id = fleet.plan(&new, json!({"skip_gate": true})).await;
         let started = command(&world, &id, &operator, "start").await;
         assert_eq!(
@@ -241,7 +242,7 @@ async fn a_weaker_policy_needs_a_person_that_the_first_one_cannot_be() {
         set(&world, &admin, weaker.clone()).await;
         let refused = world.send(&Method::PUT, POLICY, &other, &weaker, &[]).await;
         is_dependent(&refused);
-        // Another wish is free, and a person that stands alone lifts the rule.
+        // Other changes are allowed, and an administrator that is alone may remove the rule.
         let project = world.get("/projects/{project}", &admin).await;
         assert_eq!(project.body["policy"]["approve"], "all", "{}", project.body);
         let lifted = set(&world, &third, weaker).await;

@@ -1,5 +1,5 @@
-//! Fields of every response of these tests, compared with the description: those that are sent are described, and
-//! those that are described as always sent are there.
+//! Compares the header fields of all responses in these tests with the OpenAPI description: each
+//! sent field is described, and those described as required are always sent.
 
 use crate::world::{Credential, worlds};
 use axum::http::{HeaderMap, HeaderName, Method, StatusCode};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Fields of the message, not of the answer: `OpenAPI` has them elsewhere.
+/// Fields that `OpenAPI` does not describe as header fields.
 const OF_MESSAGES: [&str; 3] = ["content-type", "content-length", "allow"];
 
-/// Fields of each response, with whether they are always sent: by method and path, then by status.
+/// Fields of responses by operation and status, and whether each is required.
 type Described = BTreeMap<String, BTreeMap<String, BTreeMap<String, bool>>>;
 
 static DESCRIBED: LazyLock<Described> = LazyLock::new(|| read(&description()));
@@ -28,7 +28,7 @@ fn read(document: &Value) -> Described {
     operations.collect()
 }
 
-/// The fields of the responses of an operation, by status.
+/// Returns the fields of an operation's responses, by status.
 fn responses(document: &Value, operation: &Value) -> BTreeMap<String, BTreeMap<String, bool>> {
     let responses = operation["responses"].as_object().unwrap().iter();
     let responses = responses.map(|(status, response)| {
@@ -47,7 +47,7 @@ fn is_required(document: &Value, field: &Value) -> bool {
     field.unwrap()["required"].as_bool().unwrap()
 }
 
-/// The described operation of a request: the one with the most segments that are not parameters.
+/// Returns the operation of a request: the matching one with the fewest parameters.
 fn operation(method: &Method, path: &str) -> Option<&'static String> {
     let parts: Vec<&str> = path.split('/').collect();
     let is_parameter = |part: &str| part.starts_with('{');
@@ -63,8 +63,8 @@ fn operation(method: &Method, path: &str) -> Option<&'static String> {
     DESCRIBED.keys().filter(fits).min_by_key(parameters)
 }
 
-/// Compares the fields of a response with its description. Responses without an operation, and statuses that the
-/// framework answers with before the interface has a say, are not described.
+/// Compares the fields of a response with the description. Not described: responses without an
+/// operation, and statuses that the framework sends by itself.
 pub(crate) fn check(method: &Method, path: &str, status: StatusCode, headers: &HeaderMap) {
     let Some(place) = operation(method, path) else {
         return;
@@ -122,7 +122,7 @@ async fn failures_have_the_fields_of_their_descriptions() {
     for world in worlds().await {
         let admin = &world.full_key().await;
         let name = json!({"name": "edge-2"});
-        // Each of these is compared as it is received.
+        // Each response is compared when it is received.
         for (status, method, path, by, body) in [
             (200, Method::GET, "/orgs/{org}", admin, Value::Null),
             (

@@ -128,7 +128,7 @@ async fn a_service_refers_to_its_own_project_only() {
             let found = &refused.body["error"]["details"][0]["field"];
             assert_eq!(found, field, "{}", refused.body);
         }
-        // Under the path of its own project, another project's resource is missing.
+        // Below its own project's path, a resource of another project does not exist.
         let path = format!("{UPSTREAMS}/{}", foreign.text("id"));
         let missing = world.get(&path, &full).await;
         assert_eq!(missing.status, StatusCode::NOT_FOUND);

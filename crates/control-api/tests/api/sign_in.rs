@@ -129,7 +129,7 @@ async fn every_refused_sign_in_is_in_the_audit_log() {
             let answer = world.try_sign_in(email, "wrong horse battery").await;
             assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         };
-        // Of one address, the first has an entry and the next two a number.
+        // From one address, the first attempt has an entry, and the next two are only counted.
         for _ in 0..3 {
             refuse(&person.email).await;
         }
@@ -343,7 +343,7 @@ async fn wrong_passwords_from_many_addresses_do_not_keep_the_owner_out() {
             .await;
         assert_eq!(known.status, StatusCode::OK, "{}", known.body);
         assert_eq!(cookies(&known).browser, "", "known already");
-        // Another one's browser is known for that one alone.
+        // A known browser is known for its own user only.
         let other = world.person(world.org, Role::Reader).await;
         let others = world.sign_in(&other).await.browser;
         let held = world

@@ -1,7 +1,7 @@
-//! Floods of wrong passwords, and response times that must reveal nothing.
+//! Many wrong passwords, and response times that must not reveal whether an account exists.
 //!
-//! `CONTROLD_TIMES=200` compares the times of that many accounts of each kind, once. Without it there are few, and
-//! several rounds.
+//! `CONTROLD_TIMES=200` is the number of accounts of each kind to compare, in one round. Without
+//! it, there are few accounts and several rounds.
 
 use crate::people::Person;
 use crate::world::{PASSWORD, World, worlds};
@@ -16,11 +16,12 @@ use tokio::task::JoinSet;
 
 const WRONG: &str = "wrong horse battery";
 const FLOOD: u32 = 10_000;
-/// Accounts compared in one round; a comparison of passwords takes a tenth of a second.
+/// Number of accounts in one round. Checking a password takes a tenth of a second.
 const ACCOUNTS: u32 = 40;
-/// The machine is busy: a real difference shows in every round.
+/// Number of rounds: on a busy machine single rounds may differ, but a real difference appears in
+/// each.
 const ROUNDS: usize = 5;
-/// Requests of the flood at once.
+/// Number of simultaneous requests.
 const AT_ONCE: usize = 250;
 
 fn visit(number: u32, now: Timestamp, known_browser: Option<Secret>) -> Visit {
@@ -40,7 +41,7 @@ async fn sign_in(app: &Arc<App>, visit: &Visit, email: &str, password: &str) -> 
     Ok(())
 }
 
-/// The number of passwords that a flood from as many addresses had compared.
+/// Sends passwords from many addresses; returns how many were checked.
 async fn flood(world: &World, person: &Person) -> usize {
     let (mut tasks, mut compared) = (JoinSet::new(), 0);
     let now = world.app.now();
@@ -85,7 +86,7 @@ async fn ten_thousand_wrong_passwords_leave_the_owner_a_way_in_within_a_minute()
     }
 }
 
-/// An account with a password, one with a second factor too, or one without a password.
+/// Creates an account: with a password, also with a second factor, or without a password.
 async fn account(world: &World, number: u32) -> Person {
     if number % 3 == 2 {
         let mut user = world.new_user(false);
@@ -105,7 +106,8 @@ async fn account(world: &World, number: u32) -> Person {
     person
 }
 
-/// The median time of answers to wrong passwords for accounts that exist and that do not, in turn.
+/// Returns the median time of responses to wrong passwords: for existing accounts, and for missing
+/// ones, in turn.
 async fn medians(world: &World, known: &[Person]) -> (SignedDuration, SignedDuration) {
     let (mut of_known, mut of_unknown) = (Vec::new(), Vec::new());
     for person in known {

@@ -1,4 +1,5 @@
-//! Sign-in through identity providers, with two replicas: the response arrives at the other one.
+//! Sign-in through identity providers with two replicas: the provider's response arrives at the
+//! other one.
 
 use crate::world::{Credential, World, app_with_sso, worlds};
 use axum::Router;
@@ -28,7 +29,7 @@ pub(crate) struct Site {
     address: AtomicU32,
 }
 
-/// A browser with its cookies.
+/// A browser and its cookies.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Browser {
     cookies: Vec<(String, String)>,
@@ -52,7 +53,7 @@ impl Answer {
 }
 
 impl Browser {
-    /// A browser in which a user is signed in already.
+    /// Creates a browser in which a user is signed in.
     pub(crate) fn with_session(secret: &str) -> Self {
         Self {
             cookies: vec![(SESSION.to_owned(), secret.to_owned())],
@@ -146,7 +147,7 @@ impl Site {
         self.send(replica, browser, request).await
     }
 
-    /// A POST of another site's form, without a cookie.
+    /// Sends a form from another site, without cookies.
     pub(crate) async fn post_form(
         &self,
         replica: usize,
@@ -165,7 +166,7 @@ impl Site {
         self.send(replica, &mut Browser::default(), request).await
     }
 
-    /// A request of the interface; the first replica answers.
+    /// Sends a request to the first replica.
     pub(crate) async fn call(
         &self,
         by: &Credential,
@@ -213,7 +214,7 @@ impl Site {
         admin
     }
 
-    /// Begins at the first replica; the URL of the provider.
+    /// Begins a sign-in at the first replica; returns the provider's URL.
     pub(crate) async fn begin(&self, browser: &mut Browser) -> String {
         let path = format!("/sso/{}?return=/projects", self.org());
         let begun = self.get(0, browser, &path).await;
@@ -221,7 +222,7 @@ impl Site {
         begun.location().to_owned()
     }
 
-    /// Ends at the second replica.
+    /// Completes a sign-in at the second replica.
     pub(crate) async fn call_back(&self, browser: &mut Browser, query: &str) -> Answer {
         let path = format!("/sso/{}/oidc/callback?{query}", self.org());
         self.get(1, browser, &path).await
@@ -237,7 +238,7 @@ impl Site {
         self.call_back(browser, &query).await
     }
 
-    /// The roles of the session, as `/users/me` has them; null without a session.
+    /// Returns the session's roles from `/users/me`; null without a session.
     async fn roles(&self, browser: &Browser) -> Value {
         let me = self
             .call(&browser.session(), Method::GET, "/users/me", &Value::Null)
@@ -246,7 +247,7 @@ impl Site {
         body["memberships"].clone()
     }
 
-    /// The rule that broke in the last sign-in.
+    /// Returns the reason for the last refused sign-in.
     async fn last_refusal(&self, admin: &Credential) -> Value {
         let path = format!("/orgs/{}/sso", self.org());
         let found = self.call(admin, Method::GET, &path, &Value::Null).await;
@@ -290,13 +291,13 @@ async fn a_user_signs_in_by_oidc_and_has_the_role_of_its_groups() {
         let roles = site.roles(&browser).await.to_string();
         assert!(roles.contains("operator"), "{roles}");
         assert_eq!(site.last_refusal(&admin).await, Value::Null);
-        // Fewer groups at the next sign-in: a lower role at once, for the first session too.
+        // Fewer groups at the next sign-in: the role is lowered at once, for the first session too.
         provider.behave(OidcBehaviour::honest("ann", &["staff"]));
         let mut second = Browser::default();
         site.sign_in_by_oidc(&provider, &mut second).await;
         let roles = site.roles(&browser).await.to_string();
         assert!(roles.contains("reader"), "{roles}");
-        // No group: refused, and both sessions end.
+        // Without a group the sign-in is refused, and both sessions end.
         provider.behave(OidcBehaviour::honest("ann", &["other"]));
         let mut third = Browser::default();
         let refused = site.sign_in_by_oidc(&provider, &mut third).await;
@@ -323,7 +324,7 @@ async fn a_callback_is_good_once_and_for_the_browser_that_began() {
         site.begin(&mut other).await;
         let refused = site.call_back(&mut other, &query).await;
         assert_refused(&refused, &other);
-        // The attempt is spent even so.
+        // The refused attempt cannot be repeated.
         let refused = site.call_back(&mut browser, &query).await;
         assert_refused(&refused, &browser);
         let query = provider.authorize(&site.begin(&mut browser).await);
@@ -376,7 +377,7 @@ async fn false_claims_of_a_provider_end_the_sign_in() {
     ];
     for site in sites().await {
         for (rule, lie) in lies.clone() {
-            // A separate provider: documents of the previous one are cached.
+            // A new provider, because documents of the former one are cached.
             let provider = OidcProvider::start(honest());
             let admin = site.connect(&oidc(&provider.issuer)).await;
             let mut browser = Browser::default();
@@ -435,7 +436,7 @@ async fn an_address_never_links_and_foreign_domains_make_no_users() {
                 "no address",
             ),
             (json!({"email": null}), "no address"),
-            // PostgreSQL keeps no NUL, and lists no long text.
+            // PostgreSQL cannot store NUL, and cannot index long text.
             (json!({"email": "ann\u{0}@example.test"}), "no address"),
             (
                 json!({"email": format!("ann@{}.test", "a".repeat(40_000))}),
@@ -453,7 +454,7 @@ async fn an_address_never_links_and_foreign_domains_make_no_users() {
             let reason = site.last_refusal(&admin).await.to_string();
             assert!(reason.contains(rule), "{rule}: {reason}");
         }
-        // The address of a user that the provider made is taken for another subject.
+        // The e-mail address of a user that the provider created belongs to another subject now.
         provider.behave(OidcBehaviour::honest("ann", &["ops"]));
         site.sign_in_by_oidc(&provider, &mut Browser::default())
             .await;
@@ -506,7 +507,7 @@ async fn a_signed_in_user_links_its_identity_by_a_link_of_this_site() {
             .await;
         let linked: Value = serde_json::from_str(&linked.text).unwrap();
         assert_eq!(linked["items"][0]["subject"], "ann", "{linked}");
-        // The next sign-in is of that user, with the role of its groups.
+        // The next sign-in is that of the same user, with the role of its groups.
         let mut second = Browser::default();
         let done = site.sign_in_by_oidc(&provider, &mut second).await;
         assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
@@ -525,7 +526,7 @@ async fn a_signed_in_user_links_its_identity_by_a_link_of_this_site() {
     }
 }
 
-/// The request in the URL of the provider, and the relay state.
+/// Returns the request in the provider's URL, and the relay state.
 pub(crate) fn request_xml(location: &str) -> (String, String) {
     let (_, query) = location.split_once('?').unwrap();
     let fields: std::collections::BTreeMap<String, String> =
@@ -539,7 +540,7 @@ pub(crate) fn request_xml(location: &str) -> (String, String) {
     (xml, fields["RelayState"].clone())
 }
 
-/// The ID of the request in the URL of the provider, and the relay state.
+/// Returns the request's ID in the provider's URL, and the relay state.
 pub(crate) fn asked(location: &str) -> (String, String) {
     let (xml, relay) = request_xml(location);
     let (_, rest) = xml.split_once(" ID=\"").unwrap();
@@ -589,7 +590,7 @@ async fn a_user_signs_in_by_saml_with_the_cookie_of_the_second_step() {
         let mut thief = other.clone();
         let refused = site.get(0, &mut thief, &finish).await;
         assert_refused(&refused, &thief);
-        // The ticket is spent even so; the response is a replay.
+        // The ticket is used up, so the repeated response is refused.
         let refused = site.get(0, &mut browser, &finish).await;
         assert_refused(&refused, &browser);
         let refused = site.post_form(0, &acs, &fields).await;
@@ -636,7 +637,7 @@ async fn saml_responses_of_others_and_to_others_are_refused() {
             let reason = site.last_refusal(&admin).await.to_string();
             assert!(reason.contains(rule), "{rule}: {reason}");
         }
-        // No sign-in was begun: refused without a record.
+        // Without a sign-in in progress, refused without a record.
         let xml = response(&site, &provider, None, "u", &["ops"]);
         for fields in [
             &[("SAMLResponse", xml.as_str())][..],
@@ -675,7 +676,7 @@ async fn a_saml_connection_without_an_entity_id_keeps_the_first_issuer() {
         assert_eq!(accepted.status, StatusCode::SEE_OTHER, "{}", accepted.text);
         let done = site.get(0, &mut browser, accepted.location()).await;
         assert_eq!(done.location(), "/projects", "{}", done.text);
-        // The certificate may be that of several issuers.
+        // Several issuers may use the same certificate.
         provider.entity_id = "https://idp.test/other".to_owned();
         let refused = send(&provider, "2", &mut Browser::default()).await;
         assert_refused(&refused, &Browser::default());
@@ -736,7 +737,7 @@ async fn settings_show_no_secret_and_belong_to_administrators_with_a_fresh_proof
             let refused = site.call(&reader, method.clone(), &path, &body).await;
             assert_eq!(refused.status, StatusCode::FORBIDDEN, "{method}");
         }
-        // The secret is kept with its endpoint, and required for another one.
+        // The secret stays if the endpoint is the same, and is required for another endpoint.
         let mut same = oidc(&provider.issuer);
         same["oidc"]
             .as_object_mut()
@@ -756,7 +757,7 @@ async fn settings_show_no_secret_and_belong_to_administrators_with_a_fresh_proof
             "{}",
             refused.text
         );
-        // Switched off: its sessions end, and so do sign-ins in progress.
+        // Switching it off ends its sessions, and sign-ins in progress.
         let mut waiting = Browser::default();
         let query = provider.authorize(&site.begin(&mut waiting).await);
         let deleted = site.call(&admin, Method::DELETE, &path, &Value::Null).await;

@@ -1,4 +1,4 @@
-//! Proofs of identity by a provider: only an authentication for this request counts.
+//! Proofs of identity by a provider: only an authentication for the current request counts.
 
 use crate::sso::{
     Answer, Browser, PUBLIC_URL, Site, asked, assert_refused, oidc, request_xml, response, saml,
@@ -10,7 +10,7 @@ use control_testkit::{OidcBehaviour, OidcProvider, SamlAnswer, SamlProvider};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-/// A provider of an administrator, which authenticated the user `minutes` ago; `None`: it does not say when.
+/// Provider of an administrator that authenticated the user `minutes` ago; `None` sends no time.
 fn authenticated(minutes: Option<i64>) -> OidcBehaviour {
     let at = |minutes| Timestamp::now() - SignedDuration::from_mins(minutes);
     OidcBehaviour {
@@ -25,7 +25,7 @@ fn administrators(mut connection: Value, protocol: &str) -> Value {
 }
 
 impl Site {
-    /// An operation that needs a fresh proof.
+    /// Sends an operation that needs a fresh proof.
     async fn invite(&self, by: &Browser, email: &str) -> Answer {
         let path = format!("/orgs/{}/invitations", self.org());
         let body = json!({"email": email, "role": "reader"});
@@ -111,7 +111,7 @@ async fn openid_connect_proves_an_identity_by_an_authentication_for_this_request
         assert_eq!(proven.location(), "/profile", "{}", proven.text);
         let invited = site.invite(&browser, "bob@example.test").await;
         assert_eq!(invited.status, StatusCode::CREATED, "{}", invited.text);
-        // It is the same session, with another secret.
+        // The session is the same, with a new secret.
         assert_eq!(site.session_count(&browser).await, 1);
         let old = site
             .ask(&before, Method::GET, "/users/me", &Value::Null)
@@ -139,7 +139,7 @@ async fn a_session_by_password_is_not_renewed_by_a_provider() {
     }
 }
 
-/// A response with another time of authentication.
+/// Creates a response with another authentication time.
 fn stale_response(site: &Site, provider: &SamlProvider, request: &str, suffix: &str) -> String {
     let now = Timestamp::now();
     let acs_url = format!("{PUBLIC_URL}/sso/{}/saml/acs", site.org());

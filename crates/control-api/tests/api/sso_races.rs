@@ -10,14 +10,14 @@ use uuid::Uuid;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_first_sign_in_of_a_user_finds_the_user_of_the_first() {
-    // PostgreSQL: SQLite has one writer at a time.
+    // On PostgreSQL only, because SQLite permits only one writer.
     let site = sites().await.pop().unwrap();
     let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
     site.connect(&oidc(&provider.issuer)).await;
     let mut browser = Browser::default();
     let query = provider.authorize(&site.begin(&mut browser).await);
     let now = site.world.app.now();
-    // The first sign-in, up to its commit.
+    // The first sign-in, before its commit.
     let user = User::provision(
         UserId(Uuid::now_v7()),
         Email::stored("ann@example.test".to_owned()),

@@ -1,4 +1,5 @@
-//! A removed member comes back by a decision of an administrator, not by the identity provider.
+//! A removed member can return only by a decision of an administrator, not through the identity
+//! provider.
 
 use crate::sso::{Browser, Site, assert_refused, oidc, sites};
 use crate::world::Credential;
@@ -32,7 +33,7 @@ impl Site {
         done.status
     }
 
-    /// The secret of an invitation.
+    /// Invites an address; returns the secret.
     async fn invitation(&self, admin: &Credential, email: &str) -> Value {
         let path = format!("/orgs/{}/invitations", self.org());
         let body = json!({"email": email, "role": "reader"});
@@ -84,7 +85,7 @@ async fn a_removed_member_is_kept_out_until_an_administrator_admits_it_again() {
         assert_eq!(site.readmit(&admin, &ann).await, StatusCode::NOT_FOUND);
         site.assert_let_in(&provider).await;
         assert!(site.removed(&admin).await.is_empty());
-        // An invitation of the address is a decision too.
+        // An invitation is such a decision, too.
         site.remove(&admin, &ann).await;
         site.assert_kept_out(&provider, &admin).await;
         site.invitation(&admin, "someone@example.test").await;
@@ -92,7 +93,8 @@ async fn a_removed_member_is_kept_out_until_an_administrator_admits_it_again() {
         site.invitation(&admin, "ann@example.test").await;
         site.assert_let_in(&provider).await;
         assert_eq!(site.world.audited("member.readmitted").await.len(), 2);
-        // Without a group it is not a member, and with one it is again: that is the provider's decision.
+        // The provider decides: without a group the user is no member, and with a group it is one
+        // again.
         provider.behave(OidcBehaviour::honest("ann", &[]));
         let mut browser = Browser::default();
         let refused = site.sign_in_by_oidc(&provider, &mut browser).await;

@@ -1,4 +1,5 @@
-//! Sessions of identity providers: their rights, their end, and trials that begin none.
+//! Sessions through identity providers: their rights, their end, and trials, which create no
+//! session.
 
 use crate::sso::{
     Answer, Browser, PUBLIC_URL, Site, asked, assert_refused, oidc, response, saml, sites,
@@ -24,7 +25,8 @@ impl Site {
         self.call(&by.session(), method, path, body).await
     }
 
-    /// A user of the first organization with a password, and a browser in which its identity was linked.
+    /// Creates a user of the first organization with a password, and links an identity in a
+    /// browser.
     pub(crate) async fn linked(&self, provider: &OidcProvider) -> Browser {
         let Credential::Session(secret) = self.world.user(self.org(), Role::Admin).await else {
             unreachable!("a session");
@@ -37,7 +39,7 @@ impl Site {
         browser
     }
 
-    /// Begins by a link of this site.
+    /// Begins a sign-in by a link on this site.
     pub(crate) async fn begin_here(&self, browser: &mut Browser, parameter: &str) -> Answer {
         let path = format!("/sso/{}?{parameter}&return=/profile", self.org());
         let request = Request::get(path).header("sec-fetch-site", "same-origin");
@@ -90,8 +92,8 @@ async fn a_provider_signs_nobody_in_as_a_member_of_other_organizations() {
         assert_eq!(get(&own, &other_path).await, StatusCode::OK, "by password");
         assert_eq!(get(&vouched, &own_path).await, StatusCode::OK);
         assert_eq!(get(&vouched, &other_path).await, StatusCode::NOT_FOUND);
-        // It cannot change the user's password or second factor either, which would open the other
-        // organization.
+        // The session may not change the password or the second factor either, which would give
+        // access to the other organization.
         let password = json!({"password": "one more good one"});
         let path = "/users/me/password";
         let changed = status(&vouched, Method::POST, path, &password).await;
@@ -99,7 +101,7 @@ async fn a_provider_signs_nobody_in_as_a_member_of_other_organizations() {
         let path = "/users/me/totp";
         let started = status(&vouched, Method::POST, path, &Value::Null).await;
         assert_eq!(started, StatusCode::FORBIDDEN);
-        // The user's own proof opens the rest.
+        // A proof with the user's own password gives access to the rest.
         let proof = json!({"password": PASSWORD});
         let path = "/users/me/strong";
         let proven = site.ask(&vouched, Method::POST, path, &proof).await;
@@ -158,7 +160,7 @@ async fn a_session_of_a_provider_stays_in_its_organization_until_the_second_fact
         assert_eq!(orgs[0]["id"], json!(site.org()));
         let sessions = listed("/users/me/sessions").await;
         assert_eq!(sessions.len(), 1, "the user's own session is not shown");
-        // The password is half of the user's own proof.
+        // The password is only a part of the user's own proof.
         let strong = "/users/me/strong";
         let proof = json!({"password": PASSWORD});
         let refused = site.ask(&vouched, Method::POST, strong, &proof).await;
@@ -252,7 +254,7 @@ async fn a_user_joins_another_organization_by_its_own_proof_if_it_has_one() {
     for site in sites().await {
         let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
         site.connect(&oidc(&provider.issuer)).await;
-        // The password may be one that an administrator of the first organization has set.
+        // An administrator of the first organization may have set the password.
         site.linked(&provider).await;
         let admin = site.world.user(site.world.other.org, Role::Admin).await;
         let path = format!("/orgs/{}/invitations", site.world.other.org);
@@ -307,7 +309,7 @@ async fn an_administrator_tries_the_connection_and_nothing_else_changes() {
         assert_eq!(tried["subject"], "ann", "{tried}");
         assert_eq!(site.world.audited("sso.tried").await.len(), 1);
         assert_eq!(site.world.audited("user.provisioned").await.len(), 0);
-        // A failing trial is marked too, wherever the rule is broken.
+        // A failed trial is marked as one, whatever rule it violates.
         let path = format!("/orgs/{}/members", site.org());
         let members = site.call(&admin, Method::GET, &path, &Value::Null).await;
         assert!(!members.text.contains("ann@example.test"));
@@ -331,7 +333,7 @@ async fn an_administrator_tries_the_connection_and_nothing_else_changes() {
             assert_eq!(tried["is_trial"], true, "{tried}");
             assert!(tried["refusal"].to_string().contains(rule), "{tried}");
         }
-        // Another site, an operator, and a browser without a session begin none.
+        // A trial cannot be started from another site, by an operator, or without a session.
         let path = format!("/sso/{}?try=1", site.org());
         let refused = site.get(0, &mut browser, &path).await;
         assert_eq!(refused.status, StatusCode::FORBIDDEN);
@@ -405,7 +407,7 @@ async fn answers_without_a_user_do_not_push_users_out_of_the_list() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unreachable_provider_is_not_asked_for_each_browser() {
     for site in sites().await {
-        // Accepts connections, and would close each without an answer; they are counted.
+        // Counts connections, and would close each without a response.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
         listener.set_nonblocking(true).unwrap();

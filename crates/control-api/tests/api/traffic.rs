@@ -1,4 +1,4 @@
-//! Requests by steps of time: from heartbeats to the interface.
+//! Number of requests by time step: from heartbeats to the interface.
 
 use crate::world::worlds;
 use axum::http::{Method, StatusCode};
@@ -115,7 +115,7 @@ async fn traffic_past_its_retention_is_deleted_by_housekeeping() {
         let mut tx = world.store.read().await.unwrap();
         let rows = tx.count_rows().await.unwrap();
         let left = rows.iter().find(|(table, _)| *table == "project_traffic");
-        // Of one day before: an hour and six hours; of ten days before: six hours.
+        // Kept: an hour and six hours of the day before, and six hours of ten days before.
         assert_eq!(left.unwrap().1, 3);
     }
 }

@@ -1,4 +1,4 @@
-//! Uploads of bundles: bounded in memory, regardless of their clients.
+//! Uploads of bundles use limited memory, whatever clients do.
 
 use crate::world::{Answer, Credential, World, sample};
 use axum::body::{Body, Bytes};
@@ -15,15 +15,15 @@ use std::pin::pin;
 use tokio::sync::{mpsc, watch};
 
 const BUNDLES: &str = "/projects/{project}/bundles";
-/// Concurrent uploads of a user.
+/// Maximum number of concurrent uploads of a user.
 const OF_USER: usize = 2;
-/// Organizations that take the whole budget with their largest uploads.
+/// Number of organizations that can use up the whole budget with their largest uploads.
 const HOSTILE: usize = 3;
 const SMALL_BYTES: usize = 1024 * 1024;
 const LARGEST_BYTES: usize = 32 * 1024 * 1024;
 
-/// A small bundle with a body that ends when `gate` opens. `begun` is notified when its first byte
-/// is read.
+/// Uploads a small bundle whose body ends when `gate` opens. `begun` is notified when its first
+/// byte is read.
 async fn slow_upload(
     world: &World,
     by: &Credential,
@@ -33,7 +33,7 @@ async fn slow_upload(
     slow_upload_to((world, world.project), by, SMALL_BYTES, begun, gate).await
 }
 
-/// The same to a project; the body may have up to `max_bytes`.
+/// Like `slow_upload`, to a project. The body may have up to `max_bytes`.
 async fn slow_upload_to(
     (world, project): (&World, ProjectId),
     by: &Credential,
@@ -100,7 +100,7 @@ async fn slow_uploads_of_one_actor_leave_places_to_others() {
     assert_eq!(next.status, StatusCode::CREATED, "{}", next.body);
 }
 
-/// A key without scopes that `by` makes.
+/// Creates a key without scopes with the credential `by`.
 async fn key_of(world: &World, by: &Credential) -> Credential {
     let mut new = sample("/api-keys");
     new["scopes"] = json!([]);

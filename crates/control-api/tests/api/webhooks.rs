@@ -1,4 +1,4 @@
-//! Webhooks: settings, queue, signatures, repetitions, against real receivers.
+//! Webhooks with real receivers: settings, queue, signatures, repetitions.
 
 use crate::fleet::Fleet;
 use crate::world::{Answer, Credential, World, worlds};
@@ -17,7 +17,7 @@ use zeroize::Zeroizing;
 
 const WEBHOOKS: &str = "/projects/{project}/webhooks";
 
-/// Longer than the wait after the first attempt.
+/// Later than the second attempt of a delivery.
 fn a_little_later() -> Timestamp {
     Timestamp::now() + SignedDuration::from_secs(11)
 }
@@ -250,7 +250,7 @@ async fn addresses_of_private_networks_and_wrong_settings_are_refused() {
             assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{url}");
             assert_eq!(refused.body["error"]["details"][0]["field"], field, "{url}");
         }
-        // A name with a private address is refused when it is resolved.
+        // A host name with a private address is refused after its resolution.
         let webhook = make(&world, &key, "https://localhost/", &["drift.opened"]).await;
         test(&world, &key, &webhook).await;
         world.app.send_webhook(webhook.id).await.unwrap();

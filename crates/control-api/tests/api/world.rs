@@ -1,4 +1,4 @@
-//! A control plane that was set up, and credentials of every kind.
+//! A control plane after set-up, and credentials of every kind.
 
 mod samples;
 
@@ -46,18 +46,18 @@ pub(crate) struct World {
     pub(crate) org: OrgId,
     pub(crate) project: ProjectId,
     pub(crate) other: Tenant,
-    /// A node of the project, to be named by `{node}` in the paths of nodes.
+    /// Node of the project, for `{node}` in paths.
     pub(crate) node: NodeId,
     pub(crate) node_key: Credential,
     pub(crate) database: Database,
-    /// The folder of the object store.
+    /// Folder of the object store.
     pub(crate) objects: TempDir,
     router: Router,
-    /// The client's address; tests that are not about rates change it.
+    /// Client address. Tests that are not about rate limits change it.
     address: AtomicU32,
 }
 
-/// Proof of identity in a test.
+/// Credential of a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Credential {
     None,
@@ -84,13 +84,13 @@ impl Answer {
         self.body["error"]["code"].as_str().unwrap_or_default()
     }
 
-    /// A field of the body that must be a text.
+    /// Returns a field of the body that must be a text.
     pub(crate) fn text(&self, field: &str) -> String {
         self.body[field].as_str().unwrap().to_owned()
     }
 }
 
-/// A control plane on each database.
+/// Creates a control plane on each database.
 pub(crate) async fn worlds() -> Vec<World> {
     let mut worlds = Vec::new();
     for database in databases() {
@@ -115,7 +115,7 @@ pub(crate) async fn app_with_clock(
     (Arc::new(app), store)
 }
 
-/// Another replica of `world`, which browsers reach at `public_url`.
+/// Creates another replica, which browsers reach at `public_url`.
 pub(crate) fn app_with_sso(world: &World, public_url: &str) -> Arc<App> {
     let objects = Objects::in_folder(world.objects.path()).unwrap();
     let now = Timestamp::now;
@@ -161,7 +161,7 @@ impl World {
         self.replace_app(Timestamp::now, |app| app.quotas = quotas);
     }
 
-    /// Serves the same state from now on with addresses of private networks allowed, and with another clock.
+    /// Continues with permitted private addresses, and with another clock.
     pub(crate) fn allow_private_addresses(&mut self, now: fn() -> Timestamp) {
         self.replace_app(now, |app| {
             app.sso_site.public_url = Some("https://controld.test".to_owned());
@@ -169,7 +169,7 @@ impl World {
         });
     }
 
-    /// Serves the same state from now on by another replica with this clock.
+    /// Continues with another replica that has this clock.
     pub(crate) fn replace_app(&mut self, now: fn() -> Timestamp, change: impl FnOnce(&mut App)) {
         let objects = Objects::in_folder(self.objects.path()).unwrap();
         let environment = Environment { now, fill };
@@ -179,7 +179,7 @@ impl World {
         self.router = router(&self.app, Router::new(), SessionCookie::Tls);
     }
 
-    /// The next request is from another address.
+    /// Sends the next request from another address.
     pub(crate) fn change_address(&self) {
         self.address.fetch_add(1, Ordering::Relaxed);
     }
@@ -188,7 +188,7 @@ impl World {
         Tenant::project(self.org, self.project)
     }
 
-    /// A key as the database would have it.
+    /// Creates a key as the database contains it.
     pub(crate) fn key(&self, tenant: Tenant, scopes: &[Scope]) -> ApiKey {
         ApiKey {
             id: ApiKeyId(Uuid::now_v7()),
@@ -215,7 +215,7 @@ impl World {
         self.store_key(&self.key(Tenant::org(self.org), &[])).await
     }
 
-    /// A key of the organization that a new administrator made.
+    /// Creates a key of the organization with a new administrator as its creator.
     pub(crate) async fn made_key(&self, scopes: &[Scope]) -> Credential {
         let mut key = self.key(Tenant::org(self.org), scopes);
         key.made_by = Some(Maker {
@@ -301,7 +301,7 @@ impl World {
         id
     }
 
-    /// A user that is not stored yet, with a new address.
+    /// Creates a user with a new e-mail address, without storing it.
     pub(crate) fn new_user(&self, instance_admin: bool) -> User {
         let id = UserId(Uuid::now_v7());
         User {
@@ -330,7 +330,7 @@ impl World {
         user.id
     }
 
-    /// An invitation to the organization that was made `age` ago.
+    /// Creates an invitation to the organization, dated `age` ago.
     pub(crate) async fn invitation(&self, age: SignedDuration) -> (InvitationId, Credential) {
         let (id, secret) = self.store_invitation(self.org, age).await;
         (id, Credential::Bearer(secret))
@@ -407,7 +407,7 @@ impl World {
         Credential::Bearer(issued.token)
     }
 
-    /// An enrolment token as the database would have it.
+    /// Creates an enrolment token as the database contains it.
     pub(crate) fn enrolment_token(&self, tenant: Tenant) -> EnrolmentToken {
         let now = self.app.now();
         EnrolmentToken {
@@ -433,7 +433,7 @@ impl World {
         Credential::Bearer(secret.reveal().to_owned())
     }
 
-    /// The key that an organization signs with, as its owner has it.
+    /// Returns the organization's current signing key.
     pub(crate) async fn signer(&self, org: OrgId) -> (SigningKeyId, SigningPair) {
         let mut tx = self.store.read().await.unwrap();
         let key = tx.active_signing_key(org).await.unwrap().unwrap().value;
@@ -442,7 +442,7 @@ impl World {
         (key.id, SigningPair::new(&seed.unwrap()).unwrap())
     }
 
-    /// A signing key of the organization that waits for a rotation.
+    /// Creates a signing key of the organization that waits for a rotation.
     pub(crate) async fn standby_key(&self) -> SigningKeyId {
         let mut tx = self.store.begin().await.unwrap();
         let id = insert_signing_key(&mut tx, self.org, SigningKeyState::Standby).await;
@@ -520,7 +520,7 @@ impl World {
 pub(crate) enum Ended {
     Revoked,
     Expired,
-    /// The session is open, and its proof of identity is no longer fresh.
+    /// The session is open, but its proof of identity is too old.
     Proof,
 }
 
@@ -594,7 +594,7 @@ pub(crate) fn sealer() -> Sealer {
     Sealer::new(vec![MasterKey::new(&[1; 32]).unwrap()]).unwrap()
 }
 
-/// Computed once, for it takes long.
+/// Computed only once, because it takes long.
 fn password_hash() -> PasswordHash {
     static HASH: OnceLock<PasswordHash> = OnceLock::new();
     let hash = || Password::new(PASSWORD.to_owned()).hash([7; 16]).unwrap();
