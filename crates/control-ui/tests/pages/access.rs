@@ -1,4 +1,4 @@
-//! Every page against every actor.
+//! Access control: every page with every role.
 
 use crate::fleet::Fleet;
 use crate::headers::{shown_pages, shown_rows};
@@ -45,7 +45,7 @@ async fn every_page_is_for_those_of_its_row_alone() {
                 );
             }
             let shown = world.get(&path, &stranger).await;
-            // A user of no organization has no role anywhere.
+            // A user without an organization has no role anywhere.
             let refused = [StatusCode::NOT_FOUND, StatusCode::FORBIDDEN];
             let is_open = needed.is_none() && row.access != Access::InstanceAdmin;
             assert!(
@@ -71,7 +71,7 @@ async fn every_form_and_link_of_a_page_leads_to_a_row_that_the_actor_may_use() {
     }
 }
 
-/// Checks the forms and links of a page, also of one that is refused for the role.
+/// Checks the forms and links on a page, or on the error page if the role may not see it.
 fn check_ways_on(path: &str, shown: &Shown, role: Role) {
     for action in attributes(shown, "action=\"") {
         let is_search = !action.starts_with("/profile/") && row(&action, &Method::GET).is_some();
@@ -83,7 +83,7 @@ fn check_ways_on(path: &str, shown: &Shown, role: Role) {
         let allowed = found.is_none_or(|access| is_allowed(access, role));
         assert!(is_search || allowed, "{path} offers {action} to a {role}");
     }
-    // Single sign-on, archives and the export of the audit log are the interface's.
+    // Single sign-on, archives and the export of the audit log are outside of the page table.
     let others = ["/assets/", "/sso/", "/api/v1/"];
     for link in attributes(shown, "href=\"") {
         if !link.starts_with('/') || others.iter().any(|other| link.starts_with(other)) {
@@ -100,8 +100,8 @@ fn is_allowed(access: Access, role: Role) -> bool {
     !is_refused && access != Access::InstanceAdmin
 }
 
-/// Commands that lose something and begin with no page on it. A session or a token is replaced by a new one; an API
-/// key that is deleted no longer works.
+/// Destructive commands without a confirmation page. A session or a token is replaced by a new one;
+/// a deleted API key no longer works.
 const UNANNOUNCED: &[&str] = &[
     "/profile/sessions/{session}/revoke",
     "/api-keys/{api_key}/delete",
@@ -124,7 +124,7 @@ fn a_page_announces_each_deletion() {
     assert_eq!(unannounced.collect::<Vec<_>>(), UNANNOUNCED);
 }
 
-/// The access rule of the row that a path belongs to.
+/// Returns the access rule for a path.
 fn row(path: &str, method: &Method) -> Option<Access> {
     let path = path.split(['?', '#']).next().unwrap();
     let parts: Vec<&str> = path.split('/').collect();

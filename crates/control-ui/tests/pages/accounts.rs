@@ -1,4 +1,4 @@
-//! Accounts in several organizations, and a second factor that was taken away.
+//! Accounts in several organizations, and removed second factors.
 
 use crate::sign_in::{Browser, EMAIL, PASSWORD};
 use crate::world::worlds;

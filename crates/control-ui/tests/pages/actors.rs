@@ -1,4 +1,4 @@
-//! Every row of the table of pages, forms too, against every actor.
+//! Every row of the page table, including forms, with every kind of user.
 
 use crate::fleet::Fleet;
 use crate::headers::filled_path;
@@ -19,11 +19,11 @@ const STALE_FORM: &str = "Forbidden. This form belongs to an earlier sign-in.";
 struct Actor {
     name: &'static str,
     session: String,
-    /// The token of the session's forms.
+    /// Token for forms of the session.
     csrf: String,
     org: Option<Role>,
     project: Option<Role>,
-    /// True for a proof of identity of the last ten minutes.
+    /// Whether the last proof of identity is at most ten minutes old.
     is_fresh: bool,
 }
 
@@ -43,7 +43,7 @@ impl Actor {
         }
     }
 
-    /// The role that a page counts.
+    /// Returns the role that decides about a page.
     fn role(&self, page: &Page) -> Option<Role> {
         if page.path.starts_with("/projects/") {
             return self.project;
@@ -51,7 +51,7 @@ impl Actor {
         self.org
     }
 
-    /// False for keys of other organizations: the path does not name the organization.
+    /// False for pages of keys, whose path does not contain the organization.
     fn is_named_by(&self, page: &Page) -> bool {
         self.org.is_some() || !page.path.starts_with("/api-keys")
     }
@@ -102,7 +102,7 @@ async fn actors(world: &World) -> Vec<Actor> {
     all
 }
 
-/// The path of a row, with identifiers of the fleet, of the key, and of objects that do not exist.
+/// Fills the path of a row with IDs of the fleet, of the key, and of objects that do not exist.
 fn path(world: &World, fleet: &Fleet, page: &Page, key: &str) -> String {
     let path = filled_path(fleet, page);
     let path = world.path(&path).replace("{api_key}", key);
@@ -116,9 +116,9 @@ fn path(world: &World, fleet: &Fleet, page: &Page, key: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The status of the refusal; `None` if the actor passes the row.
+/// Returns the status of the refusal; `None` if access is permitted.
 fn refusal(page: &Page, actor: &Actor) -> Option<StatusCode> {
-    // To a proof of identity.
+    // Redirects to the proof of identity.
     let led = StatusCode::SEE_OTHER;
     if let Access::Member { role, fresh, .. } = page.access {
         return match actor.role(page) {
@@ -127,7 +127,7 @@ fn refusal(page: &Page, actor: &Actor) -> Option<StatusCode> {
             Some(_) => (fresh && !actor.is_fresh).then_some(led),
         };
     }
-    // The administrator of the set-up has the session that is not fresh.
+    // The administrator that ran the set-up has the stale session.
     if page.access == Access::InstanceAdmin {
         return actor.is_fresh.then_some(StatusCode::FORBIDDEN);
     }
@@ -135,13 +135,13 @@ fn refusal(page: &Page, actor: &Actor) -> Option<StatusCode> {
     is_led.then_some(led)
 }
 
-/// Whether a form asks for a proof of identity: it is carried out with the proof.
+/// Returns true if the form needs a proof of identity first, and is then executed.
 fn is_asked_for_proof(page: &Page, actor: &Actor) -> bool {
     let is_led = refusal(page, actor) == Some(StatusCode::SEE_OTHER);
     is_led && page.method == Method::POST
 }
 
-/// Whether the answer is the one that the row has for the actor.
+/// Returns true if the response agrees with the page table.
 fn is_right(page: &Page, actor: &Actor, answer: &Shown) -> bool {
     let is_stale = answer.heading() == STALE_FORM;
     if is_asked_for_proof(page, actor) {
@@ -151,13 +151,13 @@ fn is_right(page: &Page, actor: &Actor, answer: &Shown) -> bool {
     match refusal(page, actor) {
         Some(status) => answer.status == status && !is_stale,
         None if page.method == Method::POST => is_stale,
-        // The only project of a user is its first page.
+        // If a user has only one project, `/` redirects to it.
         None if page.path == "/" => answer.status.is_success() || answer.status.is_redirection(),
         None => answer.status == StatusCode::OK,
     }
 }
 
-/// The answers of a row that differ from those of the table.
+/// Returns the responses that differ from the page table.
 async fn wrong_answers(
     world: &World,
     actors: &[Actor],
@@ -184,7 +184,8 @@ async fn wrong_answers(
     wrong
 }
 
-/// The answer to the actor. A form has the token of another session if it would pass, so that it changes nothing.
+/// Sends the request. A form that access rules permit has another session's token, so that it
+/// changes nothing.
 async fn ask(world: &World, actor: &Actor, row: &Page, path: &str) -> Shown {
     if row.method == Method::GET {
         return world.get(path, &actor.session).await;
@@ -203,7 +204,7 @@ async fn ask(world: &World, actor: &Actor, row: &Page, path: &str) -> Shown {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_row_is_for_its_actors_alone() {
-    // The rules are the same on both databases, and the rows of the interface are compared on both.
+    // On SQLite only: the rules do not depend on the database, and the interface is tested on both.
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let fleet = Fleet::new(&world).await;
     let actors = actors(&world).await;
@@ -222,7 +223,7 @@ async fn every_row_is_for_its_actors_alone() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A request without a session, perhaps with an API key, from an address of its own.
+/// Sends a request without a session, possibly with an API key, from an unused address.
 async fn send_bare(
     world: &World,
     row: &Page,

@@ -1,6 +1,6 @@
-//! Every page in Debian's Chromium, driven by Playwright: no finding of axe, no console message, no
-//! sideways scrolling, at 360 px in light and 1280 px in dark. Screenshots are stored in the target
-//! folder.
+//! Every page in Debian's Chromium, controlled by Playwright: no findings of axe, no console
+//! messages, and no horizontal scrolling, at 360 px in light and 1280 px in dark mode. Screenshots
+//! are stored in the target folder.
 
 use crate::fleet::{Fleet, RECORDING, moved_bundle};
 use crate::headers::shown_pages;
@@ -16,10 +16,10 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// Time limit of all page loads, on a busy machine; the script bounds each page.
+/// Time limit for all pages on a busy machine. The script has a limit per page.
 const LIMIT: Duration = Duration::from_mins(15);
 
-/// The script that drives the browser.
+/// Script that controls the browser.
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pages/browser.mjs");
 
 #[tokio::test(flavor = "multi_thread")]
@@ -67,7 +67,7 @@ async fn no_page_has_a_fault_in_a_browser() {
     assert_eq!(failures, [""; 0]);
 }
 
-/// Pages with an outcome, a filter, a failure.
+/// Returns the paths of pages with a result, a filter, or an error.
 fn more_pages(world: &World, fleet: &Fleet) -> Vec<String> {
     let project = world.project;
     let mut pages = vec![
@@ -97,7 +97,7 @@ fn more_pages(world: &World, fleet: &Fleet) -> Vec<String> {
     pages
 }
 
-/// Errors of the browser, a line each.
+/// Returns the errors in the browser, one per line.
 async fn drive(world: &World, session: &str, set: &str, pages: &[String]) -> Vec<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -1,5 +1,5 @@
-//! Services and upstreams that are changed, drifts that are compared, nodes that are filtered, projects and keys that are
-//! deleted.
+//! Changing services and upstreams, comparing drifts, filtering nodes, and deleting projects and
+//! keys.
 
 use crate::fleet::Fleet;
 use crate::world::{Shown, World, between, worlds};
@@ -8,7 +8,7 @@ use control_domain::{NodeStanding, Role};
 use control_http::SessionCookie;
 use control_testkit::Database;
 
-/// The version that a form changes.
+/// Returns the version in a form.
 fn version(shown: &Shown) -> String {
     between(&shown.text, "name=\"version\" value=\"", "\"").to_owned()
 }
@@ -40,7 +40,7 @@ async fn an_upstream_is_changed_and_keeps_what_its_form_does_not_show() {
         let done = send(&version, "10.4.0.11:8080 3\r\n10.4.0.13:8080").await;
         assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
         assert_eq!(done.header("location"), world.path(&page));
-        // The form of a page from before the change.
+        // A form that was loaded before the change.
         let late = send(&version, "10.4.0.99:8080").await;
         assert_eq!(late.status, StatusCode::UNPROCESSABLE_ENTITY);
         assert!(late.text.contains("Another request changed this"));

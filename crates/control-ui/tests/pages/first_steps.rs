@@ -1,4 +1,4 @@
-//! Pages on the way of a new user: from the first project to a rollout and a second person.
+//! Pages for a new user: from the first project to a rollout and a second member.
 
 use crate::fleet::{Fleet, bundle, node};
 use crate::sign_in::Browser;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const OVERVIEW: &str = "/projects/{project}";
 const TEXT: &str = "listeners { listener \"web\" { address \"0.0.0.0:8080\" } }\n";
 
-/// A planned rollout of the bundle to the node, without a gate.
+/// Plans a rollout of the bundle to the node, without a gate.
 pub(crate) async fn plan(world: &World, bundle: BundleId, node: NodeId) -> RolloutId {
     let new = NewRollout {
         bundle,
@@ -39,7 +39,7 @@ pub(crate) async fn plan(world: &World, bundle: BundleId, node: NodeId) -> Rollo
     made.await.unwrap().value.id
 }
 
-/// A command to a rollout.
+/// Gives a command to a rollout.
 pub(crate) async fn command(world: &World, rollout: RolloutId, command: RolloutCommand) {
     let call = world.call().await;
     world

@@ -1,4 +1,4 @@
-//! A fleet with everything that pages show: a rollout that stopped, drift, silence, a refusal.
+//! A fleet with all states that pages can show: a stopped rollout, drift, a silent node, a refusal.
 
 use crate::reports::{Outcome, Reports};
 use crate::world::World;
@@ -19,7 +19,7 @@ use jiff::SignedDuration;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Seconds between two heartbeats of the fleet.
+/// Seconds between two heartbeats of a node.
 const ROUND_SECS: i64 = 20;
 
 /// A fleet and its objects.
@@ -38,12 +38,12 @@ pub(crate) struct Fleet {
     pub(crate) drift: DriftId,
     pub(crate) upstream: UpstreamId,
     pub(crate) service: ServiceId,
-    /// The identifier of a key with full access.
+    /// ID of a key with full access.
     pub(crate) api_key: String,
     reports: Reports,
 }
 
-/// The configuration of the fleet; `timeout` is the harmful setting.
+/// Formats the configuration of the fleet. A bad `timeout` makes it harmful.
 fn configuration(timeout: u32) -> String {
     format!(
         r#"listeners {{ listener "http" {{ address "0.0.0.0:8080" }} }}
@@ -53,7 +53,7 @@ upstreams {{ upstream "cart" {{ target "10.4.0.11:8080"; timeouts {{ request-sec
     )
 }
 
-/// A bundle that moves the paths below `/api/v2` of the fleet to a route of their own.
+/// Creates a bundle with a separate route for the paths below `/api/v2`.
 pub(crate) async fn moved_bundle(world: &World) -> BundleId {
     let matches = r#"matches { host "shop.example.com"; path-prefix "/api/v2" }"#;
     let route = format!("routes {{ route \"shop-v2\" {{ {matches}; upstream \"cart\" }}; ");
@@ -61,15 +61,15 @@ pub(crate) async fn moved_bundle(world: &World) -> BundleId {
     bundle(world, "second-version", &text).await
 }
 
-/// Lines of a recording: two requests below `/api/v2`, one elsewhere.
+/// Recorded requests: two below `/api/v2`, one elsewhere.
 pub(crate) const RECORDING: &str = r#"{"method":"GET","host":"shop.example.com","path":"/api/v2/cart?id=7"}
 {"method":"GET","host":"shop.example.com","path":"/api/v2/cart"}
 {"method":"POST","host":"shop.example.com","path":"/api/cart"}
 "#;
 
 impl Fleet {
-    /// 12 nodes: a rollout of `cart-timeouts` stopped in its second batch of three; one node silent, one that drifted,
-    /// one that has not reported yet.
+    /// Creates 12 nodes. A rollout of `cart-timeouts` was stopped in its second batch of three; one
+    /// node is silent, one has drifted, and one has not reported yet.
     pub(crate) async fn new(world: &World) -> Self {
         let start = world.app.now() - SignedDuration::from_mins(30);
         let spring = bundle(world, "spring-sale", &configuration(60)).await;
@@ -120,7 +120,7 @@ impl Fleet {
         fleet
     }
 
-    /// An operator, and the ids that pages have in their paths.
+    /// Adds an operator, and the IDs in the paths of pages.
     async fn name_people(&mut self, world: &World) {
         world.member(Role::Operator).await;
         world.link_admin().await;
@@ -140,7 +140,7 @@ impl Fleet {
         self.signing_key = keys[0].value.id;
     }
 
-    /// Requests of the last half an hour, and 1 000 of the hour a week before.
+    /// Adds traffic of the last half hour, and 1000 requests in the same hour a week before.
     async fn write_traffic(&self, world: &World) {
         let now = world.app.now();
         world.app.write_traffic(now).await.unwrap();
@@ -157,7 +157,8 @@ impl Fleet {
         tx.commit().await.unwrap();
     }
 
-    /// The last words before the present: one node is silent since ten minutes, one runs a bundle of its own.
+    /// Sends the last heartbeats: one node has been silent for ten minutes, and one runs another
+    /// bundle than ordered.
     async fn settle(&mut self, world: &World) {
         self.reports.now = world.app.now() - SignedDuration::from_mins(4);
         let drifted = self.nodes[9];
@@ -210,9 +211,9 @@ impl Fleet {
         }
     }
 
-    /// One heartbeat by the newest order, or by a bundle of the node's own.
+    /// Sends a heartbeat under the newest order, or under the node's own bundle.
     async fn heartbeat(&mut self, world: &World, id: NodeId, own: Option<BundleId>) {
-        // The second batch is harmful: nodes 4 to 6.
+        // Nodes 4 to 6 are the second batch, for which the bundle is harmful.
         let is_in_second = self.nodes[3..6].contains(&id);
         let cart = self.cart;
         let outcome = |active| Outcome {
@@ -261,7 +262,7 @@ impl Fleet {
     }
 }
 
-/// A new bundle of one file.
+/// Creates a bundle with one file.
 pub(crate) async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
     let new = NewBundle {
         name: name.to_owned(),
@@ -272,13 +273,13 @@ pub(crate) async fn bundle(world: &World, name: &str, text: &str) -> BundleId {
     made.unwrap().value.id
 }
 
-/// A certificate for `shop.example.com`, and its key.
+/// Creates a certificate for `shop.example.com`; returns chain and key.
 pub(crate) fn certificate_and_key() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["shop.example.com".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
 }
 
-/// A managed certificate, a webhook, and the identifier of an API key.
+/// Creates a managed certificate, a webhook, and an API key, of which the ID is returned.
 async fn further(world: &World) -> (ManagedCertificateId, WebhookId, String) {
     let certificate = managed_certificate(world).await;
     let webhook = webhook(world).await;
@@ -286,7 +287,7 @@ async fn further(world: &World) -> (ManagedCertificateId, WebhookId, String) {
     (certificate, webhook, key)
 }
 
-/// A webhook with a test that waits.
+/// Creates a webhook with a pending test delivery.
 async fn webhook(world: &World) -> WebhookId {
     let call = world.call().await;
     let settings = WebhookSettings {
@@ -302,7 +303,7 @@ async fn webhook(world: &World) -> WebhookId {
     made.value.id
 }
 
-/// The upstream `cart` with a health check, and a service that uses it and the certificate.
+/// Creates the upstream `cart` with a health check, and a service that uses it and the certificate.
 async fn service(world: &World, certificate: CertificateId) -> (UpstreamId, ServiceId) {
     let call = world.call().await;
     let target = |address: &str| Target {
@@ -344,7 +345,7 @@ async fn certificate(world: &World) -> CertificateId {
     made.await.unwrap().value.id
 }
 
-/// A managed certificate that is not obtained yet.
+/// Creates a managed certificate that is not issued yet.
 async fn managed_certificate(world: &World) -> ManagedCertificateId {
     let settings = ManagedCertificateSettings {
         name: "cart".to_owned(),

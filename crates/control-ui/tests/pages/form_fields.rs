@@ -1,4 +1,4 @@
-//! The fields of every form: those that its page shows, each once.
+//! Fields of every form: the server reads exactly those on the page, each once.
 
 use crate::fleet::Fleet;
 use crate::headers::shown_pages;
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use uuid::Uuid;
 
-/// The row that takes a form.
+/// Returns the row of the page table that receives a form.
 fn row(action: &str) -> &'static Page {
     let action = action.split('?').next().unwrap();
     let parts: Vec<&str> = action.split('/').collect();
@@ -29,7 +29,7 @@ fn row(action: &str) -> &'static Page {
     found.unwrap_or_else(|| panic!("no row takes {action}"))
 }
 
-/// The forms of a page that are posted: their actions, and the names of their fields.
+/// Returns the POST forms on a page: their actions, and the names of their fields.
 fn posted_forms(shown: &Shown) -> Vec<(String, Vec<String>)> {
     let forms = shown.text.split("<form ").skip(1);
     let forms = forms.map(|rest| rest.split("</form>").next().unwrap());
@@ -64,7 +64,7 @@ async fn every_field_that_a_page_shows_is_one_of_its_form() {
     assert!(30 < seen.len(), "{seen:?}");
 }
 
-/// Sends a form from an address of its own: tries of secrets are few.
+/// Sends a form from an unused address, because attempts with secrets are limited.
 async fn send(world: &World, path: &str, cookie: &str, form: &str, number: u8) -> Shown {
     let request = Request::post(world.path(path))
         .header(header::COOKIE, cookie)
@@ -113,7 +113,7 @@ async fn an_unknown_or_a_repeated_field_is_refused_by_every_form() {
         } else if row.access == Access::Invitee {
             (String::new(), format!("csrf={of_link}&token={link}"))
         } else {
-            // Each session has a bucket of its own for tries of secrets.
+            // Attempts with secrets are limited by session, so each has its own.
             let session = world.member(Role::Admin).await;
             let profile = world.get("/profile", &session).await;
             let cookie = format!("__Host-session={session}");

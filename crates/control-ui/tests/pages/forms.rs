@@ -1,4 +1,4 @@
-//! Forms: tokens, refusals, outcomes.
+//! Forms: tokens, refusals, and results.
 
 use crate::fleet::{Fleet, RECORDING, moved_bundle};
 use crate::world::{World, between, worlds};
@@ -54,7 +54,7 @@ async fn the_set_up_link_works_once() {
     let page = world.get("/set-up?token=wrong", "").await;
     assert_eq!(page.status, StatusCode::UNAUTHORIZED);
     assert_eq!(page.heading(), "Unauthorized. This link has ended.");
-    // The world was set up by its link, which is spent.
+    // The set-up link was used to create the installation.
     assert!(
         world
             .app
@@ -224,7 +224,7 @@ async fn a_request_is_explained_in_the_active_bundle_and_in_another() {
         "{}",
         wrong.text
     );
-    // A link may contain the question, such as a comparison's.
+    // Links may contain the fields of a question, as those on a comparison do.
     let question = format!("bundle={spring}&with={cart}&url=http%3A%2F%2Fshop.example.com%2Fapi");
     let linked = format!("{page}?{question}");
     let linked = world.get(&linked, &reader).await;
@@ -286,11 +286,11 @@ async fn recorded_requests_are_replayed_through_two_bundles_and_the_form_stays_f
         let fault = refused.text.contains("id=\"recording-fault\"");
         assert!(fault, "{}", refused.text);
     }
-    // A comparison links here with both bundles selected.
+    // The link on a comparison selects both bundles.
     let linked = format!("{page}?before={spring}&after={moved}");
     let linked = world.get(&linked, &reader).await;
     assert!(linked.text.contains(&chosen), "{}", linked.text);
-    // Another project's bundle is invalid in this project.
+    // A bundle of another project is invalid here.
     let foreign = send(&spring, "00000000-0000-0000-0000-000000000000", RECORDING).await;
     assert_eq!(foreign.status, StatusCode::NOT_FOUND);
 }

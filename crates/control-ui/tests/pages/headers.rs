@@ -1,4 +1,4 @@
-//! Headers of every page, and contents that no page has.
+//! Header fields of every page, and contents that no page may have.
 
 use crate::fleet::Fleet;
 use crate::world::{World, between, worlds};
@@ -10,7 +10,7 @@ use control_testkit::Database;
 use control_ui::{PAGES, Page};
 use std::collections::BTreeSet;
 
-/// The pages for a session: without pages for links, public pages, and the stream of events.
+/// Returns the pages for a session: without link pages, public pages, and the event stream.
 pub(crate) fn shown_rows() -> impl Iterator<Item = &'static Page> {
     let pages = PAGES.iter().filter(|page| page.method == Method::GET);
     pages.filter(|page| {
@@ -21,14 +21,14 @@ pub(crate) fn shown_rows() -> impl Iterator<Item = &'static Page> {
     })
 }
 
-/// A path of each page that can be shown, filled.
+/// Returns a path of each page, with IDs of the fleet.
 pub(crate) fn shown_pages(fleet: &Fleet) -> Vec<String> {
     shown_rows()
         .map(|page| filled_path(fleet, page).replace("{api_key}", &fleet.api_key))
         .collect()
 }
 
-/// The path of a row, with identifiers of the fleet.
+/// Fills the path of a row with IDs of the fleet.
 pub(crate) fn filled_path(fleet: &Fleet, page: &Page) -> String {
     let path = page.path.replace("{node}", &fleet.nodes[0].to_string());
     let path = path.replace("{rollout}", &fleet.stopped.to_string());
@@ -98,7 +98,8 @@ async fn every_page_has_one_heading_and_the_strict_policy() {
     }
 }
 
-/// Identifiers that a page has twice: labels, names and links of the second element lead to the first.
+/// Returns element IDs that occur twice: labels and links for the second element would lead to the
+/// first.
 fn repeated_ids(page: &str) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let ids = page.split(" id=\"").skip(1);

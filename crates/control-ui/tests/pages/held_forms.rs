@@ -1,5 +1,5 @@
-//! Forms that are not carried out keep what was typed: without a fresh proof of identity, after the end of a session, by
-//! the token of an earlier one.
+//! Forms that cannot be executed keep their input: without a fresh proof of identity, after the end
+//! of a session, or with the token of an earlier session.
 
 use crate::sign_in::{Browser, PASSWORD};
 use crate::world::{Shown, World, worlds};
@@ -11,7 +11,7 @@ use control_testkit::Database;
 
 const EDITOR: &str = "/projects/{project}/bundles/new";
 const TYPED: &str = "listeners { listener \"typed\" { address \"127.0.0.1:0\" } }";
-/// The text as a hidden field has it.
+/// The input as the value of a hidden field.
 const KEPT: &str = "listeners { listener &#34;typed&#34; { address &#34;127.0.0.1:0&#34; } }";
 const FIELDS: [(&str, &str); 3] = [("name", "spring"), ("text", TYPED), ("do", "check")];
 
@@ -51,7 +51,7 @@ async fn a_form_is_carried_out_with_its_proof_of_identity() {
         let call = world.call().await;
         let project = world.app.project(&call, world.project).await.unwrap();
         assert_eq!(project.value.policy.rules.approve, ApprovalRule::All);
-        // The session has a fresh proof from now on.
+        // From here on, the session has a fresh proof.
         browser.open(&policy).await;
         let again = browser.post(&policy, &[("approve", "risky")]).await;
         assert_eq!(again.status, StatusCode::SEE_OTHER, "{}", again.text);
@@ -80,7 +80,7 @@ async fn a_form_is_carried_out_with_a_code_and_asks_for_its_secrets_again() {
     let right = [typed[0], ("proof_code", code.as_str())];
     let done = browser.post(path, &right).await;
     assert_eq!(done.header("location"), "/profile", "{}", done.text);
-    // The change of the password renews the session again: one secret is sent, the newer one.
+    // The new password renews the session again, but only the newer secret is sent.
     let sent = done.headers.get_all(header::SET_COOKIE).iter();
     let sessions = sent.filter(|field| field.as_bytes().starts_with(b"__Host-session="));
     assert_eq!(sessions.count(), 1);

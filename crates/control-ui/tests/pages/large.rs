@@ -1,6 +1,8 @@
-//! A project of 2 000 nodes, 500 bundles and a long audit log: pages stay small, and their time is measured.
+//! A project with 2000 nodes, 500 bundles and a long audit log: pages stay small, and are rendered
+//! fast.
 //!
-//! `CONTROLD_PAGE_MILLIS=100`, as `cargo xtask pages` sets it for an optimised build, bounds it.
+//! `CONTROLD_PAGE_MILLIS=100`, as set by `cargo xtask pages` for an optimized build, is the maximum
+//! time.
 
 use crate::fleet::Fleet;
 use crate::headers::shown_pages;
@@ -22,11 +24,11 @@ use uuid::Uuid;
 
 const NODES: u32 = 2_000;
 const BUNDLES: u32 = 500;
-/// 14 entries a day, for a year.
+/// 14 entries a day for a year.
 const AUDIT_ENTRIES: i64 = 5_000;
 
 const MAX_BYTES: usize = 100_000;
-/// Filters, and a page of old entries, that a scan of every row would slow.
+/// Pages with filters or old entries, which would be slow if all rows were read.
 const FILTERED: &[&str] = &[
     "/projects/{project}/nodes?q=region%3Afra",
     "/projects/{project}/nodes?q=region%3Afra+-tier%3Aedge",
@@ -38,8 +40,8 @@ const FILTERED: &[&str] = &[
     "/orgs/{org}/audit?action=nothing",
     "/orgs/{org}/audit?before=1000",
 ];
-/// For a page of an unoptimised build on a machine that does other work; a scan of every row for each line of a list
-/// takes longer.
+/// Maximum time of an unoptimized build on a busy machine. Reading all rows for each line of a list
+/// would take longer.
 const MAX_MILLIS: i64 = 2_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,7 +58,7 @@ async fn pages_of_a_large_project_are_small_and_come_in_time() {
     let limit = SignedDuration::from_millis(limit.unwrap_or(MAX_MILLIS));
     let filtered = FILTERED.iter().map(|path| (*path).to_owned());
     for path in shown_pages(&fleet).into_iter().chain(filtered) {
-        // The best of three: other work of the machine slows single ones.
+        // The fastest of three, because other processes may delay single ones.
         let mut best = SignedDuration::MAX;
         for _ in 0..3 {
             let before = world.app.now();
@@ -77,14 +79,14 @@ async fn pages_of_a_large_project_are_small_and_come_in_time() {
         }
     }
     assert_eq!(wrong, [""; 0]);
-    // A page compares 5 000 entries: one without a match leads to the older ones.
+    // A page searches 5000 entries. Without a match, it links to older ones.
     let none = world
         .get("/orgs/{org}/audit?action=nothing", &world.admin)
         .await;
     assert!(none.text.contains("Show older entries"), "{}", none.text);
 }
 
-/// The path without its identifiers.
+/// Replaces the IDs in a path.
 fn generic(path: &str) -> String {
     let parts = path.split('/');
     let parts = parts.map(|part| if 36 <= part.len() { "…" } else { part });
@@ -133,7 +135,7 @@ async fn add_nodes(world: &World, tenant: Tenant, bundle: BundleId) -> Vec<NodeI
     nodes
 }
 
-/// Requests of all nodes by 20 routes, for a week and the week before.
+/// Adds requests of all nodes on 20 routes, for this week and the last.
 async fn add_traffic(world: &World, nodes: &[NodeId]) {
     let mut step = StepTraffic::default();
     for (node, load) in nodes.iter().zip(1_000..) {

@@ -1,4 +1,4 @@
-//! Parts that a live page gains and loses while it is open, in Debian's Chromium.
+//! Parts that appear and disappear on an open live page, in Debian's Chromium.
 
 use crate::first_steps::{command, plan};
 use crate::fleet::{bundle, node};
@@ -49,7 +49,7 @@ async fn the_note_of_a_form_ends_when_the_heading_says_something_else() {
     assert_eq!(open.next().await, "absent");
 }
 
-/// A page that is open in a browser.
+/// A page in a browser.
 struct Open {
     lines: Lines<BufReader<ChildStdout>>,
     _browser: Child,
@@ -57,7 +57,7 @@ struct Open {
 }
 
 impl Open {
-    /// Opens the page; `watched` is what the script looks for, and presses.
+    /// Opens the page. The script waits for `watched`, and clicks on them.
     async fn new(world: &World, path: &str, watched: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

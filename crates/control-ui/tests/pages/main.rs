@@ -1,4 +1,4 @@
-//! The pages without a network, on both databases; and all of them in a browser.
+//! The pages without a network, on both databases, and all of them in a browser.
 #![expect(
     clippy::indexing_slicing,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! Pages for a review of access and changes: the audit log by day and person, roles in single projects.
+//! Reviews of access and changes: the audit log by day and user, and roles in single projects.
 
 use crate::fleet::Fleet;
 use crate::sign_in::Browser;
@@ -159,7 +159,7 @@ async fn a_rollout_leads_to_what_its_bundle_changes_and_readers_see_why() {
         "{}",
         policy.text
     );
-    // Its nodes run the bundle already.
+    // Its nodes already run the bundle.
     let page = format!("/projects/{{project}}/rollouts/{}", fleet.planned);
     let same = world.get(&page, &world.admin).await;
     assert!(

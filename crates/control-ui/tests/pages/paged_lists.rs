@@ -1,4 +1,4 @@
-//! Long lists: each item is on one of their pages, in one order.
+//! Long lists: each item is on exactly one page, in one order.
 
 use crate::fleet::certificate_and_key;
 use crate::world::{World, between};
@@ -9,7 +9,7 @@ use control_http::SessionCookie;
 use control_testkit::Database;
 use control_wire::{CertificateId, SigningKeyId, UpstreamId};
 
-/// Follows the links to further pages; returns the texts of all pages.
+/// Follows the links to further pages; returns all pages.
 async fn pages(world: &World, path: &str) -> Vec<String> {
     let base = path.split('?').next().unwrap();
     let (mut texts, mut next) = (Vec::new(), Some(path.to_owned()));
@@ -31,7 +31,7 @@ async fn pages(world: &World, path: &str) -> Vec<String> {
     texts
 }
 
-/// The names between `begin` and the end of their element, on all pages.
+/// Returns the names from `begin` to the end of the element, on all pages.
 fn names(pages: &[String], begin: &str) -> Vec<String> {
     let found = pages.iter().flat_map(|text| text.split(begin).skip(1));
     let found = found.map(|rest| rest.split('<').next().unwrap());
@@ -77,7 +77,7 @@ async fn service(
         name: format!("service-{number:03}"),
         host: Some("shop.example.com".to_owned()),
         path_prefix: Some(format!("/{number}")),
-        // Several have one priority, also at the end of a page.
+        // Several services have the same priority, also across pages.
         priority: number / 7,
         upstream,
         certificate,
@@ -115,7 +115,7 @@ async fn long_lists_of_definitions_have_every_item_on_one_page() {
         names(&found, "<th scope=\"row\"><a href"),
         numbered("upstream", 0..101)
     );
-    // What 205 services use is counted in whole: its button is absent.
+    // All 205 services that use it are counted, so it has no button for deletion.
     assert!(found[0].contains("service-000, service-204, 203 more"));
     assert_eq!(found[0].matches("/delete\">Delete<").count(), 99);
 
@@ -140,7 +140,7 @@ async fn long_lists_of_definitions_have_every_item_on_one_page() {
     let mut sorted = all.clone();
     sorted.sort();
     assert_eq!(sorted, numbered("service", 0..205));
-    // The certificate of a service is named on each page.
+    // Each page contains the certificate of the service.
     assert!(found[1].contains("certificate-000"), "{}", found[1]);
 
     let search = world
@@ -174,7 +174,7 @@ async fn long_lists_of_an_organization_have_every_item_on_one_page() {
     let keys = found
         .iter()
         .map(|text| text.matches("<th scope=\"row\">").count());
-    // With the first key, and the one that stands by.
+    // Includes the first key, and the standby key.
     assert!((102..=103).contains(&keys.sum::<usize>()));
     assert!(found[0].contains(">Key …"), "{}", found[0]);
     assert!(found[1].contains(">Older signing keys.<"), "{}", found[1]);

@@ -1,4 +1,4 @@
-//! Heartbeats of nodes, as nodes send them.
+//! Heartbeats as nodes send them.
 
 use crate::world::World;
 use control_app::Call;
@@ -9,15 +9,15 @@ use control_wire::{
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Heartbeats with counters that begin at zero under another bundle.
+/// Heartbeats whose counters restart from zero with another bundle.
 pub(crate) struct Reports {
     pub(crate) now: Timestamp,
-    /// The route of all requests.
+    /// Route of all requests.
     route: &'static str,
     counters: BTreeMap<NodeId, Outcome>,
 }
 
-/// Requests since the heartbeat before.
+/// Requests since the last heartbeat.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Outcome {
     pub(crate) requests: u64,
@@ -33,8 +33,8 @@ impl Reports {
         }
     }
 
-    /// One heartbeat by the newest order, or by a bundle of the node's own; without either, the node runs nothing.
-    /// `outcome` gives the requests under a bundle.
+    /// Sends a heartbeat under the newest order, or under the node's own bundle; without either,
+    /// the node runs no bundle. `outcome` returns the requests under a bundle.
     pub(crate) async fn send(
         &mut self,
         world: &World,

@@ -8,7 +8,7 @@ use control_domain::{ApprovalRule, Role, SsoSettings};
 use control_http::SessionCookie;
 use control_testkit::Database;
 
-/// The response to a form, with its status line.
+/// Follows the redirect after a form; returns the page with its status line.
 async fn follow(world: &World, done: &Shown) -> Shown {
     assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
     let note = done.cookie("__Host-note").unwrap();
@@ -40,7 +40,7 @@ async fn an_organization_is_renamed_and_demands_a_second_factor() {
         let stored = tx.org_security(world.org).await.unwrap().unwrap();
         assert!(stored.value.second_factor);
         drop(tx);
-        // The administrator has none either, and must set one up.
+        // The administrator has no second factor either, and must set one up.
         let next = world.get("/orgs/{org}/members", &world.admin).await;
         assert_eq!(next.status, StatusCode::SEE_OTHER, "{}", next.text);
         assert!(next.header("location").starts_with("/profile/totp"));

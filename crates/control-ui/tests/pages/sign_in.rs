@@ -1,4 +1,4 @@
-//! Sign-in, sign-out, sessions, the second factor, and proofs of identity.
+//! Sign-in and sign-out, sessions, second factors, and proofs of identity.
 
 use crate::world::{Shown, World, between, worlds};
 use axum::body::Body;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub(crate) const EMAIL: &str = "ann@example.com";
 pub(crate) const PASSWORD: &str = "correct horse battery";
 
-/// A browser: it keeps cookies, and sends forms from the page that it shows.
+/// A browser with cookies, which sends forms of the current page.
 pub(crate) struct Browser<'a> {
     world: &'a World,
     pub(crate) cookies: BTreeMap<String, String>,
@@ -48,7 +48,7 @@ impl<'a> Browser<'a> {
         shown
     }
 
-    /// Sends a form with the token of the page that was opened last.
+    /// Sends a form with the token of the last opened page.
     pub(crate) async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Shown {
         let mut body = form_urlencoded::Serializer::new(String::new());
         body.append_pair("csrf", &self.csrf).extend_pairs(fields);
@@ -96,7 +96,7 @@ impl<'a> Browser<'a> {
         self.post("/sign-in", &fields).await
     }
 
-    /// Sets up an authenticator app; returns it with the recovery codes.
+    /// Sets up an authenticator; returns it with the recovery codes.
     pub(crate) async fn set_up_totp(&mut self) -> (TotpSecret, Vec<String>) {
         self.open("/profile").await;
         let started = self.post("/profile/totp", &[]).await;
@@ -109,7 +109,7 @@ impl<'a> Browser<'a> {
         ));
         let wrong = self.post("/profile/totp/confirm", &[("code", "0")]).await;
         assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
-        // A step is used up by its code, and the next one is accepted as well.
+        // A code can be used once, but that of the next time step is also accepted.
         let code = app.code(self.world.app.now());
         let done = self.post("/profile/totp/confirm", &[("code", &code)]).await;
         assert_eq!(done.heading(), "The second factor is on.", "{}", done.text);
@@ -121,7 +121,7 @@ impl<'a> Browser<'a> {
     }
 }
 
-/// The app that the secret was typed into.
+/// Creates an authenticator with the secret on the page.
 fn authenticator(base32: &str) -> TotpSecret {
     const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
@@ -176,7 +176,7 @@ async fn a_sign_in_leads_to_no_other_server_and_needs_its_token() {
         ("password", PASSWORD),
         ("return", "//example.com"),
     ];
-    // Without the cookie of an opened page, even the token of an empty one is refused.
+    // Without the cookie of an opened page, even the token for an empty cookie is refused.
     let refused = browser.post("/sign-in", &fields).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
     browser.open("/sign-in").await;
@@ -260,7 +260,7 @@ async fn a_code_of_the_app_completes_a_sign_in() {
     let mut browser = Browser::new(&world);
     browser.sign_in(EMAIL, PASSWORD).await;
     browser.open("/sign-in/code?return=%2Fprofile").await;
-    // The code of this moment is used up; the clock of a phone may be a step ahead.
+    // The current code is used up. A phone's clock may be a step ahead.
     let code = app.code(world.app.now() + SignedDuration::from_secs(30));
     let fields = [("code", code.as_str()), ("return", "/profile")];
     let done = browser.post("/sign-in/code", &fields).await;
@@ -333,7 +333,7 @@ async fn a_form_of_the_profile_without_its_token_is_refused() {
 #[tokio::test]
 async fn an_old_proof_leads_to_another_one_and_back() {
     for world in worlds().await {
-        // The page of an organization's command links there.
+        // The page of a command for organizations links to the proof of identity.
         let stale = world.stale_admin().await;
         let mut other = Browser::with_session(&world, &stale);
         let page = world.path("/orgs/{org}/signing-keys/rotate");
@@ -407,7 +407,7 @@ async fn a_request_that_keeps_a_page_live_does_not_use_the_session() {
     }
 }
 
-/// Returns true if the administrator's session of half an hour ago was used since.
+/// Returns true if the administrator's session, which began half an hour ago, was used since.
 async fn was_just_used(world: &World) -> bool {
     let call = world.call().await;
     let sessions = world.app.sessions(&call).await.unwrap();

@@ -1,4 +1,4 @@
-//! Traffic over time: from heartbeats to the page, with the figures of the interface.
+//! Traffic over time: from heartbeats to the page, with the same figures as the interface.
 
 use crate::fleet::{Fleet, node};
 use crate::world::{Shown, World, between, worlds};
@@ -46,7 +46,7 @@ async fn requests_of_heartbeats_are_shown_beside_a_week_before() {
         assert_eq!(of_groups.sum::<u64>(), requests);
         assert_eq!(traffic.groups.len(), 3, "regions");
         check_rows(&shown, &fleet);
-        // The list of nodes has the requests of the same hour.
+        // The list of nodes shows the requests of the same hour.
         let list = world.get("/projects/{project}/nodes", &world.admin).await;
         let link = format!("/nodes/{}\"", fleet.nodes[0]);
         let row = between(&list.text, &link, "</tr>");
@@ -62,7 +62,7 @@ async fn requests_of_heartbeats_are_shown_beside_a_week_before() {
     }
 }
 
-/// The tables, the charts and the text of their figures.
+/// Checks tables, charts, and the text of their figures.
 fn check_rows(shown: &Shown, fleet: &Fleet) {
     let routes = between(&shown.text, "id=\"routes\"", "</section>");
     assert!(routes.contains(">shop-api</th>"), "{routes}");
@@ -137,7 +137,8 @@ async fn the_last_hour_is_on_the_overview_and_on_the_list_of_projects() {
     }
 }
 
-/// Plans a rollout with a condition on figures of `server`, so many seconds from now: identifiers follow the time.
+/// Plans a rollout with a condition on metrics of `server`, this number of seconds from now: IDs
+/// are sorted by time.
 async fn plan(world: &World, fleet: &Fleet, seconds: i64, server: Option<&str>) {
     let condition = server.map(|url| MetricCondition {
         url: url.to_owned(),

@@ -1,8 +1,8 @@
-//! The pages of `docs/operate/tutorial.md`, in its order: each says the sentence that the tutorial quotes, and is its
-//! picture.
+//! Pages of `docs/operate/tutorial.md` in its order: each contains the sentence that the tutorial
+//! quotes, and is the source of its picture.
 //!
-//! Pictures go to the folder of the browser test. `cargo xtask screenshots` sets `CONTROLD_SCREENSHOTS` to the folder of the
-//! tutorial, and they are made again there.
+//! Pictures are stored in the folder of the browser test. `cargo xtask screenshots` sets
+//! `CONTROLD_SCREENSHOTS` to the tutorial's folder instead.
 
 use crate::fleet::{bundle, node};
 use crate::reports::{Outcome, Reports};
@@ -29,7 +29,7 @@ const TUTORIAL: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../../docs/operate/tutorial.md"
 );
-/// Pictures of the tutorial are loaded with it.
+/// Pictures are loaded with the tutorial, so they must be small.
 const MAX_PICTURE_BYTES: u64 = 60_000;
 const ROUND_SECS: i64 = 2;
 const MAX_ROUNDS: usize = 60;
@@ -58,7 +58,7 @@ impl Tutorial {
         }
     }
 
-    /// A heartbeat of each node; requests fail under `second`.
+    /// Sends a heartbeat of each node. Requests under `second` fail.
     async fn round(&mut self, second: Option<BundleId>) {
         self.reports.now += SignedDuration::from_secs(ROUND_SECS);
         for node in &self.nodes {
@@ -70,7 +70,7 @@ impl Tutorial {
         }
     }
 
-    /// A page that has a sentence of the tutorial as its heading, in a browser.
+    /// Opens a page in a browser, and checks that its heading is a sentence of the tutorial.
     async fn picture(&self, name: &str, path: &str, heading: &str) {
         let quoted = self.text.contains(heading.trim_end_matches('.'));
         assert!(quoted, "the tutorial does not say: {heading}");
@@ -106,7 +106,7 @@ impl Tutorial {
         made.await.unwrap().value.id
     }
 
-    /// Heartbeats until the rollout is in this state.
+    /// Sends heartbeats until the rollout is in this state.
     async fn until(&mut self, rollout: RolloutId, state: RolloutState, second: BundleId) {
         for _ in 0..MAX_ROUNDS {
             self.round(Some(second)).await;
@@ -178,7 +178,7 @@ upstreams {{ upstream "site" {{ target "127.0.0.1:{port}" }} }}
     )
 }
 
-/// The folder of pictures.
+/// Returns the folder for pictures.
 fn folder(modules: &Path) -> PathBuf {
     match std::env::var_os("CONTROLD_SCREENSHOTS") {
         Some(folder) => folder.into(),

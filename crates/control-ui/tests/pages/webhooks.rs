@@ -1,4 +1,4 @@
-//! Webhooks, and the fields of the policy apart from approval.
+//! Webhooks, and policy fields other than approval.
 
 use crate::world::{between, worlds};
 use axum::http::StatusCode;
@@ -111,7 +111,7 @@ async fn warnings_and_freezes_are_set_on_the_page_of_the_policy() {
         let project = world.app.project(&call, world.project).await.unwrap().value;
         assert!(project.policy.rules.refuse_warnings);
         assert_eq!(project.policy.rules.freezes.texts().len(), 2);
-        // A weaker policy waits as a whole, with all its fields.
+        // A less strict policy waits for approval as a whole.
         let weaker = [("approve", "risky"), ("freeze", "")];
         world.submit(page, page, &world.admin, &weaker).await;
         let shown = world.get(page, &world.admin).await;
@@ -142,7 +142,7 @@ async fn a_weaker_policy_is_agreed_to_by_a_button_of_its_own() {
         world.submit(page, page, &world.admin, &weaker).await;
         let button = "Agree to the weaker policy";
         let shown = world.get(page, &world.admin).await.text;
-        // The form keeps the active rules, and its maker does not agree to its own wish.
+        // The form keeps the active rules, and the requester cannot approve the change.
         assert!(shown.contains("Wed 00:00-Wed 06:00</textarea>"), "{shown}");
         assert!(!shown.contains(button), "{shown}");
         let differs = "bundles with warnings pass, in place of: bundles with warnings are refused";

@@ -1,4 +1,4 @@
-//! A control plane that was set up by its page, and people with every role.
+//! A control plane after set-up, and users with every role.
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
@@ -30,13 +30,13 @@ pub(crate) struct World {
     pub(crate) router: Router,
     pub(crate) org: OrgId,
     pub(crate) project: ProjectId,
-    /// The session of the administrator that set it up.
+    /// Session of the administrator that ran the set-up.
     pub(crate) admin: String,
     _database: Database,
     objects: TempDir,
 }
 
-/// A response, as a browser gets it.
+/// A response as a browser receives it.
 pub(crate) struct Shown {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
@@ -53,12 +53,12 @@ impl Shown {
         between(&self.text, "<h1>", "</h1>")
     }
 
-    /// The token of the page's forms.
+    /// Returns the token in the page's forms.
     pub(crate) fn csrf(&self) -> &str {
         between(&self.text, "name=\"csrf\" value=\"", "\"")
     }
 
-    /// The value of a cookie that the response sets.
+    /// Returns the value of a cookie that the response sets.
     pub(crate) fn cookie(&self, name: &str) -> Option<String> {
         let set = self.headers.get_all(header::SET_COOKIE).iter();
         let mut pairs =
@@ -75,7 +75,7 @@ pub(crate) fn between<'a>(text: &'a str, begin: &str, end: &str) -> &'a str {
     found.map_or("", |(inner, _)| inner)
 }
 
-/// A control plane on each database.
+/// Creates a control plane on each database.
 pub(crate) async fn worlds() -> Vec<World> {
     let mut worlds = Vec::new();
     for database in databases() {
@@ -94,7 +94,7 @@ impl World {
             fill,
         };
         let mut app = App::new(store.clone(), folder, sealer(), environment);
-        // A browser polls the fleet for minutes, and its nodes stay online.
+        // Long enough that nodes stay online while a browser shows the fleet for minutes.
         app.heartbeat_interval = HeartbeatInterval::from_secs(300);
         let app = Arc::new(app);
         let link = app.bootstrap(app.now()).await.unwrap().unwrap();
@@ -137,12 +137,12 @@ impl World {
         made
     }
 
-    /// A command of the administrator.
+    /// Creates a call by the administrator.
     pub(crate) async fn call(&self) -> Call {
         self.call_at(self.app.now()).await
     }
 
-    /// A command of the administrator at a time.
+    /// Creates a call by the administrator at a given time.
     pub(crate) async fn call_at(&self, now: Timestamp) -> Call {
         let presented = control_app::Presented::Session(&self.admin);
         let actor = self.app.authenticate(presented, None, self.app.now()).await;
@@ -152,13 +152,13 @@ impl World {
         }
     }
 
-    /// The session of a new member.
+    /// Creates a member; returns the session.
     pub(crate) async fn member(&self, role: Role) -> String {
         let user = self.add_member(role).await;
         self.session_since(user, self.app.now()).await
     }
 
-    /// Another organization with its first project.
+    /// Creates another organization with a project.
     pub(crate) async fn other_org(&self, name: &str) -> (OrgId, ProjectId) {
         let call = self.call().await;
         let org = self.app.create_org(&call, name).await.unwrap().value.id;
@@ -167,19 +167,19 @@ impl World {
         (org, project.value.id)
     }
 
-    /// Another project of the organization.
+    /// Creates another project of the organization.
     pub(crate) async fn add_project(&self, name: &str) -> ProjectId {
         let call = self.call().await;
         let project = self.app.create_project(&call, self.org, name).await;
         project.unwrap().value.id
     }
 
-    /// The identifier and the secret of an API key with full access.
+    /// Creates an API key with full access; returns ID and secret.
     pub(crate) async fn key(&self) -> (String, String) {
         self.named_key("pages").await
     }
 
-    /// A key with this name.
+    /// Creates a key with this name; returns ID and secret.
     pub(crate) async fn named_key(&self, name: &str) -> (String, String) {
         let new = NewApiKey {
             name: name.to_owned(),
@@ -196,7 +196,7 @@ impl World {
         (key.value.id.to_string(), secret.reveal().to_owned())
     }
 
-    /// The session of a new reader with a role in a project.
+    /// Creates a reader with a role in a project; returns the session.
     pub(crate) async fn project_member(&self, project: ProjectId, role: Role) -> String {
         let user = self.add_member(Role::Reader).await;
         let given = ProjectRole {
@@ -212,14 +212,14 @@ impl World {
         self.session_since(user, self.app.now()).await
     }
 
-    /// The session of a new member of another organization.
+    /// Creates a member of another organization; returns the session.
     pub(crate) async fn add_member_of(&self, org: OrgId, role: Role) -> String {
         let user = self.add_user("Eve").await;
         self.join(org, user, role).await;
         self.session_since(user, self.app.now()).await
     }
 
-    /// A new user of no organization.
+    /// Creates a user without an organization.
     async fn add_user(&self, name: &str) -> UserId {
         let (now, id) = (self.app.now(), UserId(Uuid::now_v7()));
         let user = User {
@@ -249,20 +249,20 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// A new member.
+    /// Creates a member.
     pub(crate) async fn add_member(&self, role: Role) -> UserId {
         let user = self.add_user("Bo Lindqvist").await;
         self.join(self.org, user, role).await;
         user
     }
 
-    /// The session of a new user of no organization.
+    /// Creates a user without an organization; returns the session.
     pub(crate) async fn stranger(&self) -> String {
         let user = self.add_user("Eve").await;
         self.session_since(user, self.app.now()).await
     }
 
-    /// A session of the administrator with a proof of identity that is too old for changes.
+    /// Creates a session of the administrator whose proof of identity is too old for changes.
     pub(crate) async fn stale_admin(&self) -> String {
         self.stale_session(self.admin_user().await).await
     }
@@ -274,14 +274,13 @@ impl World {
         id
     }
 
-    /// A session that began half an hour ago.
+    /// Creates a session that began half an hour ago.
     pub(crate) async fn stale_session(&self, user: UserId) -> String {
         let since = self.app.now() - SignedDuration::from_mins(30);
         self.session_since(user, since).await
     }
 
-    /// Configures single sign-on for the organization, and links an identity of the administrator
-    /// to it.
+    /// Configures single sign-on for the organization, and links an identity of the administrator.
     pub(crate) async fn link_admin(&self) {
         let settings = serde_json::json!({"oidc": {
             "client_id": "controld",
@@ -323,7 +322,7 @@ impl World {
         tx.commit().await.unwrap();
     }
 
-    /// A session of the user that the organization's identity provider confirmed.
+    /// Creates a session of the user through the organization's identity provider.
     pub(crate) async fn provider_session(&self, user: UserId) -> String {
         let (method, provider) = (SignInMethod::Oidc, Some(self.org));
         self.start_session(user, self.app.now(), method, provider)
@@ -363,19 +362,19 @@ impl World {
         fs::remove_dir_all(self.objects.path().join("bundles")).unwrap();
     }
 
-    /// A path with the identifiers of this world in it.
+    /// Fills a path with IDs.
     pub(crate) fn path(&self, path: &str) -> String {
         path.replace("{org}", &self.org.to_string())
             .replace("{project}", &self.project.to_string())
     }
 
-    /// Requests a page with a session; an empty one sends none.
+    /// Requests a page with a session; an empty one sends no cookie.
     pub(crate) async fn get(&self, path: &str, session: &str) -> Shown {
         let request = self.request(&Method::GET, path, session);
         self.send(request.body(Body::empty()).unwrap()).await
     }
 
-    /// A form that a page of this server sends.
+    /// Sends a form from a page of this server.
     pub(crate) async fn post(
         &self,
         path: &str,
@@ -393,7 +392,7 @@ impl World {
             .await
     }
 
-    /// Opens a page, and sends the form that it holds to `path`.
+    /// Opens a page, and sends its form to `path`.
     pub(crate) async fn submit(
         &self,
         page: &str,
@@ -420,7 +419,7 @@ impl World {
         self.send_from(request, peer).await
     }
 
-    /// The answer to a request from an address.
+    /// Sends a request from an address.
     pub(crate) async fn send_from(
         &self,
         mut request: Request<Body>,

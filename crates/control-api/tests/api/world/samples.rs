@@ -1,10 +1,10 @@
-//! Valid bodies for the routes.
+//! Valid request bodies for the routes.
 
 use super::PASSWORD;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-/// A valid body for a route; null for a route without one.
+/// Returns a valid body for a route; null for a route without a body.
 pub(crate) fn sample(path: &str) -> Value {
     match path {
         "/setup" => json!({
@@ -77,7 +77,7 @@ pub(crate) fn sample(path: &str) -> Value {
     }
 }
 
-/// A body for the routes of managed certificates; null for any other route.
+/// Returns a valid body for a route of managed certificates; null for any other route.
 fn acme_sample(path: &str) -> Value {
     match path {
         "/projects/{project}/managed-certificates"
@@ -91,7 +91,7 @@ fn acme_sample(path: &str) -> Value {
     }
 }
 
-/// A certificate for `a.example.com`, and its key.
+/// Creates a certificate for `a.example.com`; returns chain and key.
 pub(crate) fn certificate() -> (String, String) {
     let made = rcgen::generate_simple_self_signed(vec!["a.example.com".to_owned()]).unwrap();
     (made.cert.pem(), made.signing_key.serialize_pem())
