@@ -1,4 +1,4 @@
-//! The corpora of the fuzz targets are replayed.
+//! Replays the corpora of the fuzz targets.
 
 use proxy_testkit::replay;
 

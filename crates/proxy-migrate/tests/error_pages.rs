@@ -1,11 +1,11 @@
-//! Error pages of Caddyfiles.
+//! Migration of error pages in Caddyfiles.
 #![expect(clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
 use proxy_migrate::{Language, Migrated, Source, migrate};
 use proxy_plan::failed_tests;
 
-/// A site that forwards, with these directives.
+/// Migrates a site that forwards requests, with these directives.
 fn migrated(directives: &str) -> Migrated {
     let source = Source {
         name: "Caddyfile".to_owned(),
@@ -16,7 +16,7 @@ fn migrated(directives: &str) -> Migrated {
     migrate(Language::Caddy, &source, &|_| None).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The pages as they are written.
+/// Returns the lines with error pages in the result.
 fn pages(migrated: &Migrated) -> Vec<&str> {
     let lines = migrated.text.lines().map(str::trim);
     let settings = ["page ", "file ", "html "];
@@ -57,7 +57,7 @@ fn texts_and_files_for_errors_become_pages() {
                 "file \"/var/pages/410.html\"",
             ],
         ),
-        // Statuses come before those that name none, wherever they stand.
+        // Pages for specific statuses come first, wherever they are in the file.
         (
             "handle_errors {\nrespond \"<p>other\"\n}\nhandle_errors 404 {\nrespond \"<p>nothing\"\n}",
             vec![
@@ -110,7 +110,7 @@ fn other_forms_are_listed_and_refuse_nothing() {
         "handle_errors {\nreverse_proxy 10.0.0.2:1\n}",
         "handle_errors {\n@404 expression `{err.status_code} == 404`\nrespond @404 \"x\"\n}",
         "handle_errors 200 {\nrespond \"x\"\n}",
-        // No error reaches it.
+        // No error remains for the second block.
         "handle_errors 4xx {\nrespond \"x\"\n}\nhandle_errors 404 {\nrespond \"y\"\n}",
     ] {
         let migrated = migrated(directives);

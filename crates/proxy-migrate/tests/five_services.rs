@@ -1,5 +1,5 @@
-//! One site of five services as files of nginx, Caddy and Traefik. The results decide alike, but for differences that are
-//! named here and listed in the notes.
+//! The same site with five services in the languages of nginx, Caddy and Traefik. The results make
+//! the same decisions, except for the differences below, which notes report.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
@@ -7,7 +7,7 @@ use proxy_migrate::{Language, Migrated, Source, migrate};
 use proxy_plan::failed_tests;
 use std::fs;
 
-/// Requests with the decision that each result makes.
+/// Requests, and the decision of all results.
 const DECISIONS: &[(&str, &str, &str)] = &[
     (
         "the port without TLS redirects",
@@ -46,7 +46,7 @@ const DECISIONS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Decisions about the wiki, which is for one network.
+/// Decisions about the wiki, which only one network may use.
 const WIKI: &[(Language, &str, &str)] = &[
     (Language::Nginx, "10.1.1.1", "targets \"10.0.0.41:8080\""),
     (Language::Nginx, "192.0.2.1", "status 403"),
@@ -56,7 +56,7 @@ const WIKI: &[(Language, &str, &str)] = &[
     (Language::Caddy, "192.0.2.1", "status 403"),
 ];
 
-/// The notes of each result, by the beginnings of the directives and of the advice.
+/// Notes of each result: the start of the directive and of the advice.
 const NOTES: &[(Language, &[&str])] = &[
     (Language::Nginx, &[]),
     (Language::Caddy, &[]),

@@ -1,4 +1,5 @@
-//! Files of other servers, written for these tests in the style of published ones, and what they become.
+//! Configurations of other servers in the style of published ones, and the results of their
+//! migration.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
@@ -28,8 +29,7 @@ fn migrated(language: Language, path: &Path) -> Migrated {
     migrate(language, &source, &|_| None).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Compares with the `.expected` file next to `path`. With `UPDATE_EXPECTED=1` in the environment
-/// that file is written instead.
+/// Compares with the `.expected` file next to `path`. `UPDATE_EXPECTED=1` writes that file instead.
 fn compare(path: &Path, actual: &str) {
     let expected_file = path.with_extension("expected");
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
@@ -40,7 +40,8 @@ fn compare(path: &Path, actual: &str) {
     assert_eq!(expected, actual, "{}", expected_file.display());
 }
 
-/// The result is loaded, its tests pass, and each of its routes that can be asked for has one.
+/// Checks that the result can be loaded, that its tests pass, and that each route has a test if a
+/// request for it can be derived.
 fn is_usable(migrated: &Migrated) {
     let loaded = parse(&migrated.text, "out.kdl");
     let loaded = loaded.unwrap_or_else(|report| panic!("{}\n{report}", migrated.text));
@@ -424,7 +425,8 @@ fn a_port_of_all_addresses_of_ipv6_is_bound() {
     is_usable(&migrated);
 }
 
-/// Requests that the other server refuses, or checks in a way that is not converted, with the status here.
+/// Requests that the other server refuses, or checks in a way that is not converted, with the
+/// status after the migration.
 const GUARDED: &[(Language, &str, &str, u16)] = &[
     (
         Language::Nginx,
@@ -642,14 +644,14 @@ const GUARDED: &[(Language, &str, &str, u16)] = &[
         "GET /x",
         501,
     ),
-    // `PathPrefix` compares characters, not segments.
+    // `PathPrefix` compares characters, not path segments.
     (
         Language::Traefik,
         "  middlewares:\n    m: {digestAuth: {}}\n  routers:\n    a: {rule: PathPrefix(`/admin`), service: app, middlewares: [m]}\n    r: {rule: PathPrefix(`/`), service: app}\n",
         "GET /admins",
         501,
     ),
-    // A condition without a counterpart closes what the rest of the rule takes.
+    // A condition that cannot be converted closes all paths of the rule.
     (
         Language::Traefik,
         "  routers:\n    a: {rule: PathPrefix(`/in`) && ClientIP(`10.0.0.0/8`), service: app}\n    r: {rule: PathPrefix(`/`), service: app}\n",
@@ -668,7 +670,7 @@ const GUARDED: &[(Language, &str, &str, u16)] = &[
         "POST /b",
         501,
     ),
-    // Requests that a router leaves out, of which a later one leaves out others.
+    // Requests that a router excludes, while a later router excludes different ones.
     (
         Language::Traefik,
         "  routers:\n    a: {rule: Path(`/b`) && !Method(`GET`), service: app}\n    r: {rule: PathPrefix(`/`) && !PathPrefix(`/b`), service: app}\n",
@@ -689,7 +691,8 @@ const GUARDED: &[(Language, &str, &str, u16)] = &[
     ),
 ];
 
-/// Routers and middlewares as a dynamic configuration with one entry point and one service.
+/// Formats a dynamic configuration with these routers and middlewares, one entry point and one
+/// service.
 fn traefik(parts: &str) -> String {
     format!(
         "entryPoints:\n  web:\n    address: :8080\nhttp:\n  services:\n    app:\n      loadBalancer:\n        \
@@ -790,7 +793,7 @@ fn a_request_that_was_refused_or_checked_reaches_no_content() {
     }
 }
 
-/// A server of nginx that accepts HTTP/3 at the port 443, with further directives.
+/// Migrates an nginx server with HTTP/3 on port 443 and further directives.
 fn quic_server(listen: &str, directives: &str) -> Migrated {
     nginx(&format!(
         "server {{ listen 443 quic reuseport; {listen} server_name a.test; ssl_certificate a.crt; \

@@ -1,4 +1,4 @@
-//! `auth_request` of nginx, as an agent.
+//! Migration of nginx's `auth_request` to an agent.
 #![expect(clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;

@@ -1,4 +1,4 @@
-//! No input makes a reader panic, or take time with the square of its length; the fuzz target's corpus is replayed.
+//! Parsers never panic, and take no quadratic time. Replays the fuzz target's corpus, too.
 
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
@@ -17,7 +17,8 @@ fn the_corpus_is_read_or_refused() {
     replay("foreign_config", checks::configuration);
 }
 
-/// Pieces of the languages: one of them, many times, is a text that is deep, long, open or bogus.
+/// Pieces of the languages. Many copies of one form a text with deep nesting, long lines, missing
+/// ends or invalid syntax.
 const PIECES: &[&str] = &[
     "\u{b}",
     "\u{85}",
@@ -146,14 +147,14 @@ fn repeated(beginning: &str, piece: &str, bytes: usize) -> Source {
     }
 }
 
-/// Time of this thread on a processor.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap();
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap())
 }
 
-/// The minimum of some runs: the rest may have been interrupted.
+/// Returns the shortest time of several runs, because single ones may be interrupted.
 fn time_of(language: Language, source: &Source, runs: usize) -> Duration {
     let run = |_| {
         let before = processor_time();
@@ -163,11 +164,12 @@ fn time_of(language: Language, source: &Source, runs: usize) -> Duration {
     (0..runs).map(run).min().unwrap()
 }
 
-/// Four times the text takes about four times the time. With the square it would be sixteen times.
+/// Checks that four times the text takes about four times the time. Quadratic growth would be
+/// sixteen times.
 fn grows_with_its_length(language: Language, beginning: &str, piece: &str) {
     const SHORT_BYTES: usize = 4 << 10;
     let long = time_of(language, &repeated(beginning, piece, SHORT_BYTES * 4), 1);
-    // Below that a square shows in longer texts alone.
+    // Below this time, quadratic growth is visible only in longer texts.
     if long < Duration::from_millis(25) {
         return;
     }
@@ -222,7 +224,7 @@ fn texts_of_traefik_take_time_with_their_length() {
     grow_with_their_length(Language::Traefik, &beginnings);
 }
 
-/// Pieces in any order, of any language.
+/// Generates sequences of pieces from any language.
 fn texts() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         8 => prop::sample::select(PIECES).prop_map(str::to_owned),

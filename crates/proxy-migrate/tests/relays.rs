@@ -1,4 +1,4 @@
-//! Relays of TCP in files of other servers.
+//! Migration of TCP relays.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
@@ -13,7 +13,7 @@ fn migrated(language: Language, text: &str) -> Migrated {
     migrate(language, &source, &|_| None).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A server with a `map` of names.
+/// Formats a server with a `map` of names.
 fn names(map: &str) -> String {
     format!(
         "stream {{ map $ssl_preread_server_name $to {{ hostnames; {map} }} \
@@ -21,7 +21,7 @@ fn names(map: &str) -> String {
     )
 }
 
-/// A frontend with `lines` and three backends.
+/// Formats a frontend with `lines`, and three backends.
 fn frontend(lines: &str) -> String {
     format!(
         "defaults\nmode tcp\nfrontend f\nbind :8443\n{lines}\nbackend a\nserver s 10.0.0.1:1\nbackend b\n\
@@ -32,7 +32,7 @@ fn frontend(lines: &str) -> String {
 const INSPECT: &str =
     "tcp-request inspect-delay 5s\ntcp-request content accept if { req.ssl_hello_type 1 }\n";
 
-/// The upstream that a connection reaches; `None` if it is refused.
+/// Returns the upstream that a connection reaches; `None` if it is refused.
 fn reached(migrated: &Migrated, url: &str, client: &str) -> Option<String> {
     let settings = migrated.text.split("\ntests {").next().unwrap();
     let names: Vec<&str> = settings
@@ -56,7 +56,7 @@ fn reached(migrated: &Migrated, url: &str, client: &str) -> Option<String> {
     found.map(|name| (*name).to_owned())
 }
 
-/// A configuration with the names of handshakes, and the upstreams that take their connections.
+/// A configuration, with server names of handshakes and the upstreams that their connections reach.
 type Case = (Language, String, &'static [(&'static str, &'static str)]);
 
 #[test]
@@ -73,7 +73,7 @@ fn a_connection_reaches_the_upstream_of_its_name_or_none() {
                 ("c.test", "10.0.0.3-1"),
             ],
         ),
-        // Names of an expression are of no other case.
+        // Names that match an expression belong to no other case.
         (
             Language::Nginx,
             names("a.test 10.0.0.1:1; *.b.test 10.0.0.2:1; ~^old 10.0.0.4:1; default 10.0.0.3:1;"),
@@ -83,7 +83,7 @@ fn a_connection_reaches_the_upstream_of_its_name_or_none() {
                 ("old.test", ""),
             ],
         ),
-        // A name without a target must not fall to the wildcard.
+        // A name without a target must not match the wildcard.
         (
             Language::Nginx,
             names("in.b.test unix:/x; *.b.test 10.0.0.2:1; a.test 10.0.0.1:1;"),
@@ -105,7 +105,7 @@ fn a_connection_reaches_the_upstream_of_its_name_or_none() {
             )),
             &[("a.test", "b"), ("c.example", "")],
         ),
-        // Behind a rule that is not converted no rule takes its connections.
+        // After a rule that is not converted, no rule may receive its connections.
         (
             Language::Haproxy,
             frontend(&format!(
@@ -128,7 +128,7 @@ fn a_connection_reaches_the_upstream_of_its_name_or_none() {
     }
 }
 
-/// Rules on clients are converted, or there is no listener.
+/// Rules about clients are converted, or there is no listener.
 #[test]
 fn clients_that_were_refused_are_refused() {
     let stream = |lines: &str| {
@@ -213,7 +213,7 @@ fn a_check_that_is_not_converted_leaves_no_listener() {
             Language::Haproxy,
             "defaults\nmode tcp\nlisten l\nbind :8443\nserver s a:1 send-proxy-v2 proxy-v2-options crc32c\n".to_owned(),
         ),
-        // One of two servers would read a header that it does not expect.
+        // One of two servers would receive an unexpected header.
         (
             Language::Haproxy,
             "defaults\nmode tcp\nlisten l\nbind :8443\nserver s a:1 send-proxy\nserver t b:1\n".to_owned(),
@@ -238,7 +238,7 @@ fn a_check_that_is_not_converted_leaves_no_listener() {
     }
 }
 
-/// The upstreams with a `PROXY` header, by their names: the version, or an empty text.
+/// Returns the names of upstreams with a `PROXY` header, and its version or an empty text.
 fn headers(migrated: &Migrated) -> Vec<(String, String)> {
     let loaded = parse(&migrated.text, "out.kdl");
     let loaded = loaded.unwrap_or_else(|report| panic!("{}\n{report}", migrated.text));

@@ -1,5 +1,6 @@
-//! No directive is dropped silently: each one changes the result, or is listed with its place. Each directive of the
-//! fixtures is removed in turn. If the result stays the same, the directive must state what holds here in any case.
+//! No directive is lost silently: each one changes the result, or is reported with its place. Each
+//! directive of the fixtures is removed in turn. If the result stays the same, the directive must
+//! describe a default.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
 use proxy_migrate::{Language, Migrated, Source, SyntaxError, migrate};
@@ -7,7 +8,7 @@ use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Beginnings of directives that have no effect here, at least with these values.
+/// Prefixes of directives that have no effect here, at least with these values.
 const NGINX: &[&str] = &[
     "access_log off",
     "aio ",
@@ -69,7 +70,7 @@ const NGINX: &[&str] = &[
     "zone ",
 ];
 
-/// Blocks that are listed as a whole: their statements are not tested one by one.
+/// Blocks that are reported as a whole, so that their statements are not tested separately.
 const LISTED_BLOCKS: &[&str] = &[
     "events",
     "geo",
@@ -131,7 +132,7 @@ fn migrated(language: Language, text: String) -> Result<Migrated, SyntaxError> {
     migrate(language, &source, &|_| None)
 }
 
-/// The text with spaces in place of a part: lines keep their numbers.
+/// Replaces a part of the text by spaces, so that line numbers stay the same.
 fn without(text: &str, part: &Range<usize>) -> String {
     let (before, rest) = text.split_at(part.start);
     let (removed, after) = rest.split_at(part.len());
@@ -142,7 +143,7 @@ fn without(text: &str, part: &Range<usize>) -> String {
     format!("{before}{blank}{after}")
 }
 
-/// Statements of nginx that end with `;`, outside of blocks that are listed as a whole.
+/// Finds statements of nginx that end with `;`, outside of blocks that are reported as a whole.
 fn statements(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut blocks: Vec<String> = Vec::new();
@@ -198,8 +199,8 @@ fn lines(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Further directives without an effect, by fixture: in parts that answer 501 or have no listener, in blocks that are listed
-/// as a whole, or with the default value.
+/// Further directives without an effect, by fixture: in parts that respond with 501 or have no
+/// listener, in blocks that are reported as a whole, or with the default value.
 const WITHOUT_EFFECT: &[&str] = &[
     "auth.caddyfile: ann $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG",
     "auth.caddyfile: copy_headers Remote-User",
@@ -306,7 +307,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "wordpress.conf: allow all",
 ];
 
-/// The fixtures of a language.
+/// Returns the fixtures of a language.
 fn files(name: &str) -> Vec<PathBuf> {
     let root = Path::new("../../fixtures/migrate");
     let folders = [root.join(name), root.join("sites").join(name)];
@@ -347,7 +348,7 @@ fn each_directive_changes_the_result_or_is_listed() {
                 let words = directive.split_whitespace().collect::<Vec<_>>().join(" ");
                 let is_known = known.iter().any(|it| format!("{words} ").starts_with(it));
                 let shown = words.trim_end_matches(';');
-                // Of two directives with the same name in a block, the second one may be listed.
+                // If a block has two directives with the same name, the second one may be reported.
                 let is_listed = whole.notes.iter().any(|note| note.directive == shown);
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
                 let place = format!("{file}: {shown}");

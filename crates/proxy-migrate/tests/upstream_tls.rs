@@ -1,10 +1,10 @@
-//! TLS to the targets of nginx's upstreams.
+//! Migration of TLS to the targets of nginx's upstreams.
 #![expect(clippy::panic, reason = "tests may fail loudly")]
 
 use proxy_config::parse;
 use proxy_migrate::{Language, Migrated, Source, migrate};
 
-/// A server with these locations, before an upstream `app`.
+/// Migrates a server with these locations and an upstream `app`.
 fn migrated(locations: &str) -> Migrated {
     let source = Source {
         name: "nginx.conf".to_owned(),
@@ -21,7 +21,7 @@ fn migrated(locations: &str) -> Migrated {
     migrated
 }
 
-/// Lines of the migrated file that name an upstream or its TLS.
+/// Returns the lines of the result that contain an upstream or its TLS.
 fn lines(migrated: &Migrated) -> Vec<&str> {
     let lines = migrated.text.lines().map(str::trim);
     let lines = lines.take_while(|line| *line != "tests {");

@@ -1,4 +1,4 @@
-//! Tests of authorization.
+//! Authorization of requests to the admin interface.
 
 use crate::support::{Admin, Answer, EDGE, TOKEN, plan};
 use proxy_admin::{Access, AdminState, Listener, Token, serve};

@@ -1,4 +1,4 @@
-//! Contents of the documents.
+//! Contents of the JSON documents.
 
 use crate::support::{Admin, EDGE, plan};
 use proxy_health::HealthCause;

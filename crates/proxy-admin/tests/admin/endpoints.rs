@@ -1,4 +1,4 @@
-//! Methods, header fields and errors common to all paths.
+//! Methods, header fields and errors that all paths have in common.
 
 use crate::support::{Admin, Answer};
 use tokio::io::AsyncWriteExt;

@@ -1,4 +1,4 @@
-//! The admin interface over real sockets.
+//! Tests of the admin interface over real sockets.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,

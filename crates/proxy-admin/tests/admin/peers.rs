@@ -1,4 +1,4 @@
-//! Clients that send garbage, too much, too slowly, or that do not read.
+//! Clients that send invalid or too much data, send slowly, or do not read.
 
 use crate::support::{Admin, Answer};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The reference page agrees with the interface.
+//! Checks that the reference page agrees with the interface.
 
 use crate::support::Admin;
 use proxy_telemetry::Outcome;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../docs/reference/admin.md");
 
-/// Objects keyed by names of the configuration.
+/// Members whose objects are keyed by names in the configuration.
 const BY_NAME: [&str; 8] = [
     "agents",
     "failures",
@@ -20,7 +20,7 @@ const BY_NAME: [&str; 8] = [
     "policies",
 ];
 
-/// Each documented path with its example.
+/// Returns the documented paths with their examples.
 fn documented() -> Vec<(&'static str, Option<Value>)> {
     let sections = PAGE.split("\n## `GET ").skip(1);
     let sections = sections.map(|section| {
@@ -85,7 +85,7 @@ fn every_documented_configuration_is_right() {
     }
 }
 
-/// The names of all fields, at any depth.
+/// Returns the names of all fields, at any depth.
 fn fields(value: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     collect(value, &mut names);

@@ -1,4 +1,4 @@
-//! A running admin interface, and a client that sends raw bytes.
+//! A running admin interface, and a client for raw bytes.
 
 use proxy_admin::{Access, AdminState, BuildInfo, Listener, Sources, Token, serve};
 use proxy_plan::{Plan, TargetRegistry};
@@ -27,7 +27,7 @@ const BUILD: BuildInfo = BuildInfo {
     rustc: "rustc 1.95.0",
 };
 
-/// A second more with each reading.
+/// Each call is a second later.
 fn uptime() -> Duration {
     static READINGS: AtomicU64 = AtomicU64::new(0);
     Duration::from_secs(READINGS.fetch_add(1, Ordering::Relaxed))
@@ -43,7 +43,7 @@ pub(crate) fn plan(generation: u64, text: &str) -> Arc<Plan> {
     ))
 }
 
-/// No limit is set or used.
+/// Reports every limit as neither set nor used.
 #[derive(Debug)]
 struct NoLimits;
 
@@ -58,7 +58,7 @@ impl LimitSource for NoLimits {
     }
 }
 
-/// An admin interface on a port of its own.
+/// A running admin interface with its own port.
 #[derive(Debug)]
 pub(crate) struct Admin {
     pub(crate) address: SocketAddr,
@@ -129,7 +129,7 @@ impl Admin {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends `request` on a new connection, and reads until its end.
+    /// Sends `request` on a new connection, and reads until the connection closes.
     pub(crate) async fn send(&self, request: &str) -> Answer {
         let mut stream = self.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -140,7 +140,7 @@ impl Admin {
         self.ask("GET", path, "").await
     }
 
-    /// `fields` are whole lines.
+    /// Sends a request; `fields` consists of complete lines.
     pub(crate) async fn ask(&self, method: &str, path: &str, fields: &str) -> Answer {
         let host = self.address;
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
@@ -162,7 +162,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The single response until the connection ends.
+    /// Reads a single response until the connection closes.
     pub(crate) async fn read_all(stream: &mut (impl AsyncReadExt + Unpin)) -> Self {
         let mut text = String::new();
         let reading = stream.read_to_string(&mut text);
@@ -171,7 +171,7 @@ impl Answer {
         Self::parse(&text).unwrap_or_else(|| panic!("no answer in {text:?}"))
     }
 
-    /// The next response of a connection that is kept open.
+    /// Reads the next response of a connection that stays open.
     pub(crate) async fn read_one(stream: &mut (impl AsyncReadExt + Unpin)) -> Self {
         let mut bytes = Vec::new();
         loop {
@@ -207,7 +207,7 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("no JSON in {self:?}"))
     }
 
-    /// The code of an error response, after checking the fields that each must have.
+    /// Returns the code of an error response, after checks of the fields that all of them have.
     pub(crate) fn error_code(&self) -> String {
         let error = &self.json()["error"];
         let id = self.field("x-correlation-id").unwrap();

@@ -1,4 +1,4 @@
-//! Client certificates do not fail the handshake and are verified after it.
+//! Client certificates are verified after the handshake, which they cannot fail.
 
 use crate::support::{
     Ca, Dir, Issued, Leaf, Pair, RecordingClient, client_settings, connect, load_client,
@@ -53,7 +53,7 @@ impl Fixture {
         })
     }
 
-    /// Connects with this certificate, or none.
+    /// Connects with this certificate, or without one.
     fn connect_with(
         &self,
         server: &ServerTls,
@@ -128,7 +128,7 @@ fn a_bad_certificate_is_refused_with_its_reason() {
             Ca::new("other").issue(&Leaf::client()),
             VerifyFailure::UnknownIssuer,
         ),
-        // An authority with the same name as the trusted one.
+        // Another authority with the name of the trusted one.
         (
             Ca::new("root").issue(&Leaf::client()),
             VerifyFailure::BadSignature,

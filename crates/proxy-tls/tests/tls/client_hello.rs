@@ -1,4 +1,4 @@
-//! Parsing of a `ClientHello` from bytes as received.
+//! Parsing of a `ClientHello` from received bytes.
 
 use proxy_tls::{ClientHello, ClientHelloError, ClientHelloReader, MAX_CLIENT_HELLO_BYTES};
 use rustls::client::{EchGreaseConfig, EchMode};
@@ -26,12 +26,12 @@ fn config() -> ClientConfig {
         .with_no_client_auth()
 }
 
-/// A `ClientHello` with this server name.
+/// Creates a `ClientHello` with this server name.
 fn hello(name: &str) -> Vec<u8> {
     hello_of(config(), name)
 }
 
-/// The same handshake message in records of `size` bytes.
+/// Divides the handshake message into records of `size` bytes.
 fn in_records(hello: &[u8], size: usize) -> Vec<u8> {
     let (head, message) = hello.split_at(5);
     let records = message.chunks(size).flat_map(|piece| {
@@ -119,7 +119,7 @@ fn other_bytes_are_refused_and_endless_ones_too() {
             "{garbage:?}"
         );
     }
-    // The message announces more than it may have.
+    // The declared length of the message exceeds the maximum.
     let mut endless = vec![0x16, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff];
     endless.resize(5 + 0x4000, 0);
     let endless = endless.repeat(3);

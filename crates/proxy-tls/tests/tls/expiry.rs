@@ -1,4 +1,4 @@
-//! Certificate data for metrics, warnings and renewals.
+//! Data of certificates for metrics, warnings and renewals.
 
 use crate::support::{KeyKind, Leaf, now, site};
 use proxy_tls::{ChainInfo, EXPIRY_WARNING, TlsWarning};
@@ -86,7 +86,7 @@ fn authority(organization: &str, name: &str, last_year: i32) -> Authority {
     Authority::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// A leaf for two years, and the certificates after it.
+/// Creates a chain: a leaf that is valid for two years, and further certificates.
 fn chain(name: &str, first_year: i32, issuer: &Authority, rest: &[&Authority]) -> ChainInfo {
     let mut params = CertificateParams::new([name.to_owned()]).unwrap();
     params.not_before = date_time_ymd(first_year, 1, 1);
@@ -118,7 +118,7 @@ fn a_renewal_has_a_chain_to_the_same_authority() {
     let renewed = |new: &ChainInfo| new.renews(&old);
 
     assert!(renewed(&chain("a.test", 2029, &first, &[&first])));
-    // Authorities issue by several certificates.
+    // Authorities issue from several certificates.
     assert!(renewed(&chain("a.test", 2029, &second, &[&second])));
     assert!(renewed(&chain("a.test", 2029, &first, &[&first, &second])));
 

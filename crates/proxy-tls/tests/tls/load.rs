@@ -1,4 +1,4 @@
-//! Every error about a file contains its path.
+//! Loading of certificates: every error contains the path of the file.
 
 use crate::support::{Ca, Dir, Issued, KeyKind, Leaf, now, server_settings, tickets};
 use base64::Engine;
@@ -29,7 +29,7 @@ fn pem(label: &str, der: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{body}\n-----END {label}-----\n")
 }
 
-/// The PKCS#1 or SEC1 key inside a PKCS#8 one.
+/// Returns the PKCS#1 or SEC1 key in a PKCS#8 one.
 fn unwrapped(pkcs8: &[u8]) -> Vec<u8> {
     let (_, outer) = Any::from_der(pkcs8).unwrap();
     let (rest, _version) = Any::from_der(outer.data).unwrap();
@@ -51,7 +51,7 @@ fn keys_load_as_pkcs8_pkcs1_and_sec1() {
         assert!(load(&source).is_ok(), "{label} in PKCS#8");
 
         let inner = unwrapped(&issued.key.serialize_der());
-        // OpenSSL writes the curve before the key.
+        // OpenSSL writes the curve's parameters before the key.
         let text = format!("{}{}", pem("EC PARAMETERS", &[5, 0]), pem(label, &inner));
         dir.write("leaf.key", text);
         assert!(load(&source).is_ok(), "{label}");

@@ -1,4 +1,4 @@
-//! Certificates that are still to be obtained, and validations of hosts by authorities.
+//! Certificates that ACME has not issued yet, and validations of hosts by authorities.
 
 use crate::support::{Ca, Dir, Leaf, RecordingClient, connect, load_server, now, server_settings};
 use proxy_tls::{CHALLENGE_PROTOCOL, CertificateSource, ChallengeCertificates, Change, Watcher};
@@ -7,7 +7,7 @@ use rustls::version::TLS13;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
 
-/// A client that trusts every server and offers these protocols.
+/// Creates a client that trusts every server and offers these protocols.
 fn offering(protocols: &[&[u8]]) -> Arc<ClientConfig> {
     let mut client = RecordingClient::with_all_schemes().config(&[&TLS13]);
     client.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
@@ -37,7 +37,7 @@ fn a_certificate_that_is_still_to_be_obtained_is_not_replaced_by_another() {
 
     assert!(shown("b.example").is_some() && shown("d.example").is_some());
     assert!(shown("www.c.example").is_none());
-    // An existing wildcard serves it meanwhile.
+    // Meanwhile, an existing wildcard certificate is served.
     assert_eq!(shown("a.example"), shown("b.example"));
     assert_eq!(server.certificates().len(), 1);
     assert_eq!(watcher.poll(now()), []);

@@ -1,4 +1,4 @@
-//! Pins of targets' public keys.
+//! Pinned public keys of targets.
 
 use crate::support::{Ca, Dir, Issued, Leaf, client_settings, connect, load_client, server, site};
 use aws_lc_rs::digest::{SHA256, digest};
@@ -14,7 +14,7 @@ fn pin(issued: &Issued) -> [u8; 32] {
     digest(&SHA256, &key).as_ref().try_into().unwrap()
 }
 
-/// The failure of a handshake, as the client sees it; `None` if it succeeds.
+/// Returns the failure of a handshake at the client; `None` if it succeeds.
 fn failure(client: &ClientTls, server: &Arc<ServerConfig>) -> Option<TlsFailure> {
     let broken = connect(&client.config(), server, "a.example").err()?;
     Some(classify(&broken.client.unwrap()))
@@ -40,7 +40,7 @@ fn a_target_with_another_key_than_the_pinned_ones_is_refused() {
     assert_eq!(failure(&pinned(&[&next, &own]), &own_server), None);
     assert_eq!(failure(&pinned(&[&next]), &own_server), NOT_PINNED);
 
-    // A pin does not stand in place of the chain.
+    // A pin does not replace the verification of the chain.
     let strange_server = server(vec![dir.put("strange", &strange)]).config();
     let unknown = TlsFailure::Verify(VerifyFailure::UnknownIssuer);
     assert_eq!(
@@ -70,7 +70,7 @@ fn a_pin_replaces_verification_only_if_that_is_off() {
 
     assert_eq!(failure(&unverified(vec![pin(&own)]), &server), None);
     assert_eq!(failure(&unverified(vec![pin(&other)]), &server), NOT_PINNED);
-    // Nothing that could be verified admits no server.
+    // Without verification and pins, no server is admitted.
     assert_eq!(failure(&unverified(Vec::new()), &server), NOT_PINNED);
 }
 
@@ -109,7 +109,7 @@ fn other_pins_make_other_sessions() {
     let client = load_client(settings.clone());
     assert_eq!(failure(&client, &site.server.config()), None);
 
-    // A reload keeps the sessions of equal settings alone.
+    // A reload keeps sessions only if the settings are equal.
     assert_ne!(settings, pinned);
     assert_eq!(
         failure(&load_client(pinned), &site.server.config()),

@@ -1,4 +1,4 @@
-//! Versions, suites, groups and protocols.
+//! TLS versions, cipher suites, groups and protocols.
 
 use crate::support::{Leaf, RecordingClient, Site, connect, load_server, site};
 use proxy_tls::{Alpn, ServerTls, ServerTlsSettings, TlsVersion, TlsVersionError};
@@ -85,7 +85,7 @@ fn a_client_that_speaks_tls_1_1_at_best_is_refused() {
     let site = plain();
     let mut hello = vec![0x16, 3, 1, 0, 55, 1, 0, 0, 51, 3, 2];
     hello.extend([9; 32]);
-    // No session, one cipher suite, no compression, and one signature algorithm.
+    // No session ID, one cipher suite, no compression, and one signature algorithm.
     hello.extend([0, 0, 2, 0xc0, 0x2f, 1, 0, 0, 8, 0, 13, 0, 4, 0, 2, 4, 3]);
 
     let mut server = ServerConnection::new(site.server.config()).unwrap();

@@ -1,4 +1,4 @@
-//! Sessions resume on any worker and after any reload, until their ticket key is dropped.
+//! Session resumption: on any worker and after any reload, until the ticket key is dropped.
 
 use crate::support::{Leaf, RecordingClient, Site, TICKETS_EVERY, connect, now, site, tickets};
 use proxy_tls::{ServerTls, TicketKeys, TlsError, TlsVersion};
@@ -15,17 +15,17 @@ fn kind(client: &Arc<ClientConfig>, server: &ServerTls) -> HandshakeKind {
     pair.server.handshake_kind().unwrap()
 }
 
-/// Another listener with these ticket keys, as after a reload.
+/// Creates another listener with the same ticket keys, as after a reload.
 fn reloaded(site: &Site, keys: &Arc<TicketKeys>) -> ServerTls {
     ServerTls::load(site.server.settings().clone(), keys, now()).unwrap()
 }
 
-/// A client that performs one full handshake only: its verifier can be called once.
+/// Creates a client that can perform only one full handshake: its verifier works only once.
 fn client(version: &'static SupportedProtocolVersion) -> Arc<ClientConfig> {
     Arc::new(RecordingClient::with_all_schemes().config(&[version]))
 }
 
-/// A client without earlier sessions.
+/// Creates a client without earlier sessions.
 fn new_client(site: &Site) -> Arc<ClientConfig> {
     let mut config = ClientConfig::clone(&site.client.config());
     config.resumption = Resumption::in_memory_sessions(8);
@@ -82,10 +82,10 @@ fn keys_are_rotated_only_when_they_are_due() {
 
     assert_eq!(keys.rotate(now() + TICKETS_EVERY / 2), Ok(false));
     assert_eq!(keys.decrypt(&ticket).as_deref(), Some(&b"session"[..]));
-    // After the machine was suspended, old keys are dropped at once.
+    // After a suspension of the machine, old keys are dropped at once.
     assert_eq!(keys.rotate(now() + TICKETS_EVERY * 3), Ok(true));
     assert_eq!(keys.decrypt(&ticket), None);
-    // A clock that was set back must not keep a key in use for years.
+    // A clock that was set back must not keep a key in use.
     assert_eq!(keys.rotate(now()), Ok(true));
 }
 

@@ -6,7 +6,7 @@ use rustls::SignatureScheme;
 use rustls::version::{TLS12, TLS13};
 use std::sync::Arc;
 
-/// The leaf that `server` sends for the name `name`.
+/// Returns the leaf that `server` sends for a server name.
 fn shown(server: &ServerTls, name: &str) -> Vec<u8> {
     let client = Arc::new(RecordingClient::with_all_schemes().config(&[&TLS13]));
     connect(&client, &server.config(), name)
@@ -35,7 +35,7 @@ fn the_certificate_follows_the_name_asked_for() {
         // A wildcard matches exactly one label.
         ("deep.www.b.example", &first),
         ("unknown.example", &first),
-        // No SNI is sent for an address.
+        // Clients send no SNI for an IP address.
         ("192.0.2.1", &first),
     ];
     for (name, expected) in cases {
@@ -118,7 +118,7 @@ fn a_host_that_needs_another_certificate_is_misdirected() {
         (Some("a.example"), "www.a.example"),
         (Some("a.example"), "WWW.a.example."),
         (Some("a.example"), "192.0.2.1"),
-        // The served wildcard covers it, although it has its own certificate.
+        // The served wildcard covers this host, although it has its own certificate.
         (Some("a.example"), "shop.a.example"),
         // The first certificate is served for both.
         (Some("a.example"), "unknown.example"),

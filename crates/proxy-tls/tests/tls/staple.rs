@@ -1,4 +1,4 @@
-//! A fresh OCSP response is stapled; a stale one, or one for another certificate, is not.
+//! OCSP stapling: fresh responses are stapled, stale ones and those for other certificates are not.
 
 use crate::support::{
     Ca, Dir, Leaf, RecordingClient, connect, load_server, now, server_settings, tickets,
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const SERIAL: u8 = 42;
 const GOOD: u8 = 0x80;
 const REVOKED: u8 = 0xa1;
-/// 1 January 2030, when the responses made here become stale.
+/// 1 January 2030, when the responses in this test become stale.
 const NEXT_UPDATE: &[u8] = b"20300101000000Z";
 
 fn next_update() -> SystemTime {
@@ -29,7 +29,7 @@ fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     element
 }
 
-/// An `OCSPResponse` of RFC 6960 about one certificate, without a real signature.
+/// Creates an `OCSPResponse` (RFC 6960) about one certificate, without a valid signature.
 fn response(serial: u8, status: u8) -> Vec<u8> {
     let oid = der(6, &[&[0x2b]]);
     let algorithm = der(0x30, &[&oid]);
@@ -70,7 +70,7 @@ impl Stapled {
     }
 }
 
-/// The OCSP response that a new client gets; empty if there is none.
+/// Returns the OCSP response that a new client receives; empty if there is none.
 fn staple(server: &ServerTls) -> Vec<u8> {
     let witness = RecordingClient::with_all_schemes();
     let client = Arc::new(witness.config(&[&TLS13]));

@@ -1,4 +1,4 @@
-//! Certificate authorities, certificate files and two TLS ends connected by buffers.
+//! Certificate authorities, certificate files, and two TLS ends connected by buffers.
 
 mod files;
 mod handshake;
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A moment in 2027, within the validity of every certificate that is not expired on purpose.
+/// A time in 2027, when all certificates are valid that are not expired on purpose.
 pub(crate) fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_hours(500_000)
 }
@@ -66,7 +66,7 @@ pub(crate) fn load_client(settings: ClientTlsSettings) -> Arc<ClientTls> {
     Arc::new(ClientTls::load(settings, &PlatformRoots::new()).unwrap())
 }
 
-/// An authority, its root in a file, and one listener with certificates for these names.
+/// An authority with its root in a file, and a listener with certificates for these names.
 pub(crate) struct Site {
     pub(crate) dir: Dir,
     pub(crate) ca: Ca,

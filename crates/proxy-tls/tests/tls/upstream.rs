@@ -1,4 +1,4 @@
-//! A target with a bad certificate gets no request, and the reason is reported.
+//! Targets with an invalid certificate receive no request, and the reason is reported.
 
 use crate::support::{
     Ca, Dir, Leaf, Pair, client, client_settings, connect, load_client, load_server, now, server,
@@ -35,7 +35,7 @@ fn a_target_with_an_untrusted_certificate_is_refused() {
             Ca::new("other").issue(&Leaf::new(&["a.example"])),
             VerifyFailure::UnknownIssuer,
         ),
-        // An authority with the same name as the trusted one.
+        // Another authority with the name of the trusted one.
         (
             Ca::new("root").issue(&Leaf::new(&["a.example"])),
             VerifyFailure::BadSignature,
@@ -47,7 +47,7 @@ fn a_target_with_an_untrusted_certificate_is_refused() {
         let broken = connect(&client, &server.config(), "a.example").unwrap_err();
         let error = broken.client.unwrap();
         assert_eq!(classify(&error), TlsFailure::Verify(*reason), "{error}");
-        // The target gets an alert, and its error has the same class.
+        // The target receives an alert, and its error has the same class.
         let reported = classify(&broken.server.unwrap());
         assert!(matches!(reported, TlsFailure::Alert(_)), "{reported}");
     }

@@ -1,4 +1,4 @@
-//! Certificates that change on disk are used; bad ones are not.
+//! Reload of certificates that change on disk; invalid ones are ignored.
 
 use crate::support::{
     Dir, Issued, Leaf, Pair, RecordingClient, Site, connect, now, server, site, written,
@@ -217,7 +217,7 @@ fn files_behind_a_link_are_swapped_by_the_link() {
     let server = server(vec![source.clone()]);
     let mut watcher = Watcher::new();
     watcher.watch_server(&server);
-    // Long after the files were written, so that only their metadata is compared.
+    // Long after the last write, so that only metadata is compared.
     let later = |seconds| now() + Duration::from_secs(seconds);
     assert_eq!(watcher.poll(later(0)), []);
     assert_eq!(shown(&server), versions[0]);

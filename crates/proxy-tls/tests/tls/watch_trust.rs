@@ -1,4 +1,4 @@
-//! Roots and client identities that change on disk.
+//! Reload of root certificates and client identities that change on disk.
 
 use crate::support::{
     Ca, Leaf, client_settings, connect, load_client, load_server, now, site, written,

@@ -19,12 +19,12 @@ pub(crate) enum KeyKind {
     Rsa,
 }
 
-/// The fields of a leaf.
+/// Fields of a leaf certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct Leaf {
     pub(crate) names: Vec<&'static str>,
     pub(crate) kind: KeyKind,
-    /// First and last year of its validity.
+    /// First and last year of validity.
     pub(crate) years: (i32, i32),
     pub(crate) serial: u8,
     pub(crate) for_clients: bool,
@@ -100,7 +100,7 @@ impl Ca {
     }
 }
 
-/// A folder that is removed after the test.
+/// Folder that is deleted after the test.
 pub(crate) struct Dir(TempDir);
 
 impl Dir {
@@ -112,7 +112,7 @@ impl Dir {
         self.0.path().join(name)
     }
 
-    /// Writes a file in place.
+    /// Writes to an existing file, or creates it.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, content).unwrap();
@@ -139,7 +139,7 @@ impl Dir {
     }
 }
 
-/// The time of the last write, so that no write around it counts as settled.
+/// Returns the time of the last write. At that time, the file's metadata does not count as settled.
 pub(crate) fn written(path: &Path) -> SystemTime {
     fs::metadata(path).unwrap().modified().unwrap()
 }

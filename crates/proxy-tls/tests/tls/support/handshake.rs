@@ -11,7 +11,7 @@ pub(crate) struct Pair {
     pub(crate) server: ServerConnection,
 }
 
-/// The errors of both ends of a failed handshake.
+/// Errors of both ends of a failed handshake.
 #[derive(Debug)]
 pub(crate) struct Broken {
     pub(crate) client: Option<Error>,
@@ -38,7 +38,7 @@ impl Pair {
         }
     }
 
-    /// Moves data until both ends have nothing to send.
+    /// Exchanges data until neither end has more to send.
     pub(crate) fn shake(&mut self) -> Result<(), Box<Broken>> {
         let (mut client, mut server) = (None, None);
         while self.client.wants_write() || self.server.wants_write() {
@@ -84,12 +84,12 @@ impl Pair {
         Ok(())
     }
 
-    /// The leaf that the client received.
+    /// Returns the leaf that the client received.
     pub(crate) fn leaf(&self) -> &[u8] {
         self.client.peer_certificates().unwrap()[0].as_ref()
     }
 
-    /// Sends a few bytes each way through the established connection.
+    /// Sends some bytes in both directions.
     pub(crate) fn exchange_data(&mut self) {
         self.client.writer().write_all(b"ping").unwrap();
         self.server.writer().write_all(b"pong").unwrap();

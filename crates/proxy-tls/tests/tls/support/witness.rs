@@ -1,4 +1,4 @@
-//! A client that accepts any certificate, restricts signature schemes, and records the OCSP
+//! Client that accepts any certificate, restricts the signature schemes, and records the OCSP
 //! response.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
