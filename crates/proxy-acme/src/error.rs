@@ -33,7 +33,7 @@ pub enum AcmeError {
     BadExternalKey {
         /// Path of the key.
         path: PathBuf,
-        /// What is wrong with the key.
+        /// Fault of the key.
         why: String,
     },
     /// The root certificates for the authority's server cannot be used.

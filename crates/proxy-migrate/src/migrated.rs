@@ -18,7 +18,7 @@ pub struct NotMigrated {
     pub place: Place,
     /// Text of the directive, without its block.
     pub directive: String,
-    /// What differs, and what to do about it.
+    /// The difference, and the remedy.
     pub advice: String,
 }
 

@@ -47,7 +47,7 @@ pub enum TlsError {
     DamagedPem {
         /// Path of the file.
         file: PathBuf,
-        /// What is wrong with the PEM.
+        /// Fault of the PEM text.
         what: &'static str,
     },
     /// The file contains PEM sections, but no certificate.
@@ -123,7 +123,7 @@ pub enum TlsError {
     BadStaple {
         /// Path of the file.
         file: PathBuf,
-        /// What is wrong with the OCSP response.
+        /// Fault of the OCSP response.
         reason: StapleError,
     },
     /// A listener with `tls` has no certificate.

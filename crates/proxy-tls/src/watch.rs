@@ -193,7 +193,7 @@ impl FileState {
     }
 }
 
-/// What the files are used for.
+/// Use of the watched files.
 #[derive(Debug)]
 enum Subject {
     Certificate {

@@ -334,7 +334,7 @@ fn flag(field: &Field, id: String) -> Arg {
 }
 
 /// Refuses `--url` for requests with a field `url`, unless `--request-url` is given too. The flag
-/// sets the address of the control plane; a user who meant the field would send the API key to the
+/// sets the address of the control plane: if the field was meant, the API key would be sent to the
 /// field's address.
 pub(crate) fn check_url(operation: &Operation, matches: &ArgMatches) -> Result<(), CtlError> {
     let is_given = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);

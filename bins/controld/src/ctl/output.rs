@@ -181,7 +181,7 @@ fn table_of(columns: &[(&str, &str)], items: &[Value]) -> String {
     finish(&table)
 }
 
-/// Selects the columns of a table: fields that are not objects, and not lists except lists of texts.
+/// Selects the columns of a table: all fields except objects, and lists of anything but texts.
 fn columns(items: &[Value]) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for (name, value) in items.iter().filter_map(Value::as_object).flatten() {
