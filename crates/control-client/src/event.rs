@@ -86,11 +86,13 @@ pub enum RefusalReason {
     Unconfirmed,
     /// Far more requests fail than before the switch.
     FarWorse,
+    /// The process ended repeatedly in the trial.
+    Crashed,
 }
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::OtherNode,
         Self::OldCounter,
         Self::Conflict,
@@ -102,6 +104,7 @@ impl RefusalReason {
         Self::Activation,
         Self::Unconfirmed,
         Self::FarWorse,
+        Self::Crashed,
     ];
 
     /// Stable name.
@@ -118,6 +121,7 @@ impl RefusalReason {
             Self::Activation => "activation",
             Self::Unconfirmed => "unconfirmed",
             Self::FarWorse => "far_worse",
+            Self::Crashed => "crashed",
         }
     }
 }

@@ -141,8 +141,7 @@ impl Machine {
         {
             state.trust = Some(identity.trust.clone());
         }
-        // The previous process ended during a trial: this one starts with the last good bundle.
-        state.trial = None;
+        let events = Self::interrupt_trial(&mut state).into_iter().collect();
         let last_good = state.last_good.as_ref();
         let status = NodeStatus {
             desired: state.answer.as_ref().map(|answer| answer.bundle),
@@ -167,7 +166,7 @@ impl Machine {
             wait: FIRST_WAIT,
             interval: FIRST_INTERVAL,
             storage_fault: None,
-            events: Vec::new(),
+            events,
             last_refusal: None,
             renewal: ServedCertificates::default(),
             assigned_trial: None,

@@ -34,6 +34,17 @@ pub struct PersistedState {
     /// Order on trial; its archive is kept in case it is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trial: Option<Order>,
+    /// Processes that ended in a trial of the newest order.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub interrupted_trials: u32,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde calls"
+)]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// A node's answer to its newest order.

@@ -7,11 +7,41 @@
 use super::served_certificates::ServedCertificates;
 use super::trial::{Served, Trial};
 use super::{Action, MAX_WAIT, Machine, Outcome, Phase};
-use crate::event::{EventKind, RefusalReason};
+use crate::event::{Event, EventKind, RefusalReason};
+use crate::state::PersistedState;
 use control_wire::{Order, Verdict};
 use std::time::Duration;
 
+/// Processes that may end in the trial of one order: more than one, because a restart by an operator
+/// looks like a crash.
+const MAX_INTERRUPTED_TRIALS: u32 = 2;
+
 impl Machine {
+    /// Ends the trial in which the previous process ended: this one starts with the last good bundle. It
+    /// tries the order again once, and rejects it after that: a bundle that crashes its process would
+    /// otherwise be active most of the time.
+    pub(super) fn interrupt_trial(state: &mut PersistedState) -> Option<Event> {
+        let order = state.trial.take()?;
+        let answer = state.answer.as_mut()?;
+        if order.counter != state.counter {
+            return None;
+        }
+        state.interrupted_trials = state.interrupted_trials.saturating_add(1);
+        if state.interrupted_trials < MAX_INTERRUPTED_TRIALS {
+            return None;
+        }
+        let why = format!(
+            "the process ended {} times in the trial of the bundle",
+            state.interrupted_trials
+        );
+        answer.verdict = Verdict::Rejected;
+        answer.diagnostics = vec![why.clone()];
+        Some(Event {
+            kind: EventKind::BundleRejected(RefusalReason::Crashed),
+            message: why,
+        })
+    }
+
     /// Records the traffic since the activation, for the next report.
     pub fn note_served(&mut self, served: Served) {
         self.served = served;
@@ -78,6 +108,7 @@ impl Machine {
     fn confirm(&mut self) {
         if let Some(trial) = self.trial.take() {
             self.state.trial = None;
+            self.state.interrupted_trials = 0;
             self.status.last_good = Some(trial.order.bundle);
             self.state.last_good = Some(trial.order);
         }

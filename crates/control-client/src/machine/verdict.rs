@@ -64,6 +64,9 @@ impl Machine {
     }
 
     pub(super) fn answer(&mut self, order: &Order, verdict: Verdict, diagnostics: Vec<String>) {
+        if self.state.counter != order.counter {
+            self.state.interrupted_trials = 0;
+        }
         self.state.counter = order.counter;
         self.status.order = Some(order.counter);
         self.status.verdict = Some(verdict);

@@ -126,22 +126,58 @@ fn a_paused_rollout_holds_the_trial() {
 
 #[test]
 fn a_process_that_exits_in_a_trial_starts_with_the_last_good_bundle_and_retries_the_order() {
-    let node = Node::in_trial();
-    let state = node.machine.state().clone();
-    let identity = node.machine.identity().cloned();
-    let mut machine = Machine::new(identity, state, versions());
-    machine.started_with(&node.sample.bundle(&node.good), Ok(()));
-    machine.begin();
-    assert_eq!(machine.status().active, Some(node.good.bundle));
-    let mut node = Node { machine, ..node };
-    node.machine.next(Outcome::TokenIssued, NOW);
-    let keys = vec![node.sample.key.clone()].into();
-    node.machine.next(Outcome::Keys(keys), NOW);
+    let mut node = restarted(Node::in_trial());
+    assert_eq!(node.machine.status().active, Some(node.good.bundle));
     let order = on_trial(node.bad.clone(), CONFIRM_WITHIN);
     assert!(matches!(node.follow(order), Action::TryOut(_)));
     let failed = "live test \"shop\" fails".to_owned();
     node.machine.next(Outcome::Rejected(vec![failed]), NOW);
     node.assert_reverted("live test");
+}
+
+/// The next process of the node, after the end of this one. It has a token and the keys.
+fn restarted(node: Node) -> Node {
+    let state = node.machine.state().clone();
+    let identity = node.machine.identity().cloned();
+    let mut machine = Machine::new(identity, state, versions());
+    machine.started_with(&node.sample.bundle(&node.good), Ok(()));
+    machine.begin();
+    let mut node = Node { machine, ..node };
+    node.machine.next(Outcome::TokenIssued, NOW);
+    let keys = vec![node.sample.key.clone()].into();
+    node.machine.next(Outcome::Keys(keys), NOW);
+    node
+}
+
+#[test]
+fn a_bundle_whose_process_ends_twice_in_its_trial_is_rejected() {
+    let mut node = restarted(Node::in_trial());
+    let order = on_trial(node.bad.clone(), CONFIRM_WITHIN);
+    assert!(matches!(node.follow(order), Action::TryOut(_)));
+    node.machine.next(Outcome::Activated, NOW);
+    assert_eq!(node.machine.status().active, Some(node.bad.bundle));
+
+    let mut node = restarted(node);
+    node.assert_reverted("the process ended 2 times in the trial");
+    let events = node.machine.take_events();
+    assert_eq!(events.len(), 1, "{events:?}");
+    node.machine.next(Outcome::Reported(INTERVAL), NOW);
+    let order = on_trial(node.bad.clone(), CONFIRM_WITHIN);
+    let action = node.machine.next(order, NOW);
+    assert!(!matches!(action, Action::Fetch(_)), "{action:?}");
+}
+
+#[test]
+fn a_newer_order_begins_to_count_anew() {
+    let mut node = restarted(Node::in_trial());
+    assert_eq!(node.machine.state().interrupted_trials, 1);
+    let mut newer = node.bad.clone();
+    newer.counter += 1;
+    node.sample.sign(&mut newer);
+    let order = on_trial(newer, CONFIRM_WITHIN);
+    assert!(matches!(node.follow(order), Action::TryOut(_)));
+    node.machine.next(Outcome::Activated, NOW);
+    assert_eq!(node.machine.state().interrupted_trials, 0);
 }
 
 #[test]
