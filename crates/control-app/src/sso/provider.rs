@@ -217,7 +217,9 @@ impl App {
             None => self.fetch_keys(url, now).await?,
         };
         let verified = verify_id_token(&tokens.id_token, &keys.keys, &expected, now);
-        if verified == Err(OidcError::UnknownKey) && keys.may_fetch_again(now) {
+        // A provider may replace a key without an ID, or under the same one.
+        let may_be_rotated = matches!(verified, Err(OidcError::UnknownKey | OidcError::Signature));
+        if may_be_rotated && keys.may_fetch_again(now) {
             let keys = self.fetch_keys(url, now).await?;
             let again = verify_id_token(&tokens.id_token, &keys.keys, &expected, now);
             return Ok(again?);
