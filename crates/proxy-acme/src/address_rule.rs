@@ -47,9 +47,12 @@ impl Resolve for FilteredResolver {
     }
 }
 
-/// Checks an IP address in a URL, which the resolver does not see.
+/// Checks an IP address in a URL, which the resolver does not see. The client reads `127.1` and `0x7f000001` as
+/// addresses too, so the check reads the host as the client does.
 pub(crate) fn check_literal(rule: &dyn AddressRule, url: &http::Uri) -> Result<(), RefusedAddress> {
-    let host = url.host().unwrap_or_default();
+    let normalized = reqwest::Url::parse(&url.to_string()).ok();
+    let host = normalized.as_ref().and_then(|url| url.host_str());
+    let host = host.or(url.host()).unwrap_or_default();
     let literal: Option<IpAddr> = host.trim_matches(['[', ']']).parse().ok();
     if literal.is_some_and(|address| !rule.permits(host, address)) {
         let host = host.to_owned();
@@ -81,6 +84,8 @@ mod tests {
         let checked = |url: &str| check_literal(&NoLoopback, &url.parse().unwrap()).is_ok();
         assert!(!checked("https://127.0.0.1/order"));
         assert!(!checked("https://[::1]:8443/order"));
+        assert!(!checked("https://127.1/order"));
+        assert!(!checked("https://0x7f000001/order"));
         assert!(checked("https://1.1.1.1/order"));
         assert!(
             checked("https://ca.example/order"),
