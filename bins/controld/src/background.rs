@@ -64,6 +64,7 @@ impl Background {
 
     /// Advances rollouts and detects drift. Runs separately, because a large batch takes long.
     async fn schedule(&self, replica: Uuid) {
+        self.app.note_outage();
         let mut rollouts = rounds(ROLLOUT_INTERVAL);
         let mut drifts = rounds(DRIFT_INTERVAL);
         loop {

@@ -7,8 +7,8 @@ pub(crate) mod idempotency;
 pub(crate) mod metric_answers;
 pub(crate) mod named_tenant;
 pub(crate) mod order_signals;
+pub(crate) mod outage;
 pub(crate) mod outbound;
-pub(crate) mod password_permits;
 pub(crate) mod permits;
 pub(crate) mod quota;
 pub(crate) mod rate_limit;
@@ -23,10 +23,11 @@ use crate::app::audit_event::AuditEvent;
 use crate::app::changes::Changes;
 use crate::app::metric_answers::MetricAnswers;
 use crate::app::order_signals::OrderSignals;
+use crate::app::outage::Outage;
 use crate::app::outbound::{Outbound, OutboundError, is_refused};
-use crate::app::password_permits::PasswordPermits;
 use crate::app::permits::{
-    AdmittedBody, BodyKind, BodyPermit, BodyPermits, HeavyPermits, MAX_SMALL_BYTES,
+    AdmittedBody, BodyKind, BodyPermit, BodyPermits, BudgetLimits, FairPermits, HeavyPermits,
+    MAX_SMALL_BYTES, PasswordPermits,
 };
 use crate::app::rate_limit::{Allowance, RateLimiter};
 use crate::app::refusal_windows::RefusalWindows;
@@ -60,6 +61,12 @@ const HOSTS: u64 = 100_000;
 /// Maximum number of concurrent tasks on configurations and archives: each may take 200 MiB and a
 /// second.
 const HEAVY_TASKS: usize = 2;
+/// Queries to metrics servers of this replica.
+const METRIC_QUERIES: BudgetLimits = BudgetLimits {
+    all: 32,
+    each: 8,
+    reserve: 0,
+};
 /// Maximum number of large bodies parsed concurrently: each takes some milliseconds.
 const PARSED_BODIES: usize = 2;
 
@@ -101,6 +108,9 @@ pub struct App {
     pub(crate) listing: Mutex<()>,
     pub(crate) sso_documents: SsoDocuments,
     pub(crate) metric_answers: MetricAnswers,
+    /// Queries to metrics servers in progress: a silent server holds a socket for ten seconds.
+    pub(crate) metric_queries: FairPermits,
+    pub(crate) outage: Outage,
     /// Cache: hosts that a bundle serves without TLS, for validation of managed certificates.
     pub(crate) plain_hosts: Cache<BundleId, Arc<PlainHosts>, HostCount>,
     /// Certificate authorities that tenants may choose from; must be equal on all replicas.
@@ -162,6 +172,8 @@ impl App {
             listing: Mutex::new(()),
             sso_documents: SsoDocuments::default(),
             metric_answers: MetricAnswers::default(),
+            metric_queries: FairPermits::new(METRIC_QUERIES),
+            outage: Outage::default(),
             plain_hosts: Cache::with_weighter(BUNDLES, HOSTS, HostCount),
             acme: AcmeAuthorities::default(),
             sso_site: SsoSite::default(),

@@ -16,9 +16,9 @@ use crate::node::order::OrderTarget;
 use crate::node::private_keys::require_chosen_holders;
 use crate::project::second_person::check_independent;
 use control_domain::{
-    Access, BatchCounts, BundleState, Comparison, Figures, Gate, HeartbeatInterval, NewRollout,
-    Observation, Refusal, Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState,
-    RouteNames, Trim, WeighedFigures,
+    Access, BatchCounts, BundleState, Comparison, Figures, Gate, NewRollout, Observation, Refusal,
+    Rollout, RolloutChange, RolloutCommand, RolloutEvent, RolloutState, RouteNames, Trim,
+    WeighedFigures,
 };
 use control_store::{
     CommandRecord, ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError,
@@ -56,6 +56,8 @@ pub struct RolloutProgress {
     pub counts: Option<BatchCounts>,
     /// The gate's current figures for the batch; `None` without a gate.
     pub figures: Option<StoredFigures>,
+    /// Reason that the current batch has not passed yet, as a noun.
+    pub waits_for: Option<String>,
     /// End of the freeze that delays the next batch.
     pub held_until: Option<Timestamp>,
     /// Latest commands of users and API keys, oldest first; actor names without e-mail addresses.
@@ -267,8 +269,7 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         let tenant = found.value.tenant;
         call.actor.require(Access::READ_ROLLOUTS, tenant)?;
-        let interval = self.heartbeat_interval;
-        let progress = progress(&mut tx, found.value, interval, call.now).await?;
+        let progress = self.progress(&mut tx, found.value, call.now).await?;
         Ok(Versioned {
             value: progress,
             version: found.version,
@@ -336,7 +337,7 @@ impl App {
         event: RolloutEvent,
         now: Timestamp,
     ) -> Result<Vec<NodeId>, Error> {
-        let since = self.heartbeat_interval.online_since(now);
+        let since = self.online_since(now);
         match event {
             RolloutEvent::Start | RolloutEvent::Approve => {
                 let held = tx.hold_nodes(rollout.id).await;
@@ -354,7 +355,10 @@ impl App {
             RolloutEvent::OrderNodes => return self.order_batch(tx, rollout, now).await,
             RolloutEvent::Resume if rollout.batch_under_way().is_some() => {
                 tx.take_samples(rollout, since).await?;
-                tx.reopen_batch(rollout).await?;
+                // A node that was silent for longer has reverted by itself. Within its trial it
+                // runs the bundle, even if all nodes are offline after an outage of this process.
+                tx.reopen_batch(rollout, now - self.trial_duration(&rollout.strategy))
+                    .await?;
             }
             RolloutEvent::RevertNodes => return self.revert_nodes(tx, rollout, now).await,
             RolloutEvent::PassBatch => tx.drop_samples(rollout.id).await?,
@@ -430,6 +434,54 @@ impl App {
         }
         Ok(orders.iter().map(|order| order.node).collect())
     }
+
+    async fn progress(
+        &self,
+        tx: &mut Transaction,
+        rollout: Rollout,
+        now: Timestamp,
+    ) -> Result<RolloutProgress, Error> {
+        let since = self.online_since(now);
+        let batches = tx.rollout_batches(rollout.id).await?;
+        let is_open = rollout
+            .batch
+            .as_ref()
+            .is_some_and(|batch| batch.ended_at.is_none());
+        let mut seen = Observation {
+            is_after_outage: self.is_after_outage(now),
+            ..Observation::default()
+        };
+        let (mut figures, mut waits_for) = (None, None);
+        if is_open {
+            let reports_since = rollout.reports_since(self.heartbeat_interval.duration());
+            seen.batch = tx.count_batch(&rollout, since, reports_since).await?;
+            if let Some(gate) = &rollout.strategy.gate {
+                let compared = tx.compare_batch(&rollout, since).await?;
+                figures = Some(StoredFigures::new(gate, &compared));
+                let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
+                seen.compared = has_switched.then_some(compared);
+            }
+            seen.metric = self.metric_answer(&rollout, now);
+            waits_for = rollout.waits_for(&seen, now);
+        }
+        let mut held_until = None;
+        if rollout.opens_batch(now) {
+            held_until = scheduler::freeze_end(tx, &rollout, now).await?;
+        }
+        let mut commands = tx.rollout_commands(rollout.id).await?;
+        for command in &mut commands {
+            hide_address(&mut command.actor_name);
+        }
+        Ok(RolloutProgress {
+            rollout,
+            batches,
+            counts: seen.batch,
+            figures,
+            waits_for,
+            held_until,
+            commands,
+        })
+    }
 }
 
 /// A rollout of another project is indistinguishable from a missing one.
@@ -441,45 +493,6 @@ async fn find(
     let found = tx.rollout(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));
     Ok(found.ok_or(Refusal::NotFound)?)
-}
-
-async fn progress(
-    tx: &mut Transaction,
-    rollout: Rollout,
-    interval: HeartbeatInterval,
-    now: Timestamp,
-) -> Result<RolloutProgress, Error> {
-    let since = interval.online_since(now);
-    let batches = tx.rollout_batches(rollout.id).await?;
-    let is_open = rollout
-        .batch
-        .as_ref()
-        .is_some_and(|batch| batch.ended_at.is_none());
-    let (mut counts, mut figures) = (None, None);
-    if is_open {
-        let reports_since = rollout.reports_since(interval.duration());
-        counts = tx.count_batch(&rollout, since, reports_since).await?;
-        if let Some(gate) = &rollout.strategy.gate {
-            let compared = tx.compare_batch(&rollout, since).await?;
-            figures = Some(StoredFigures::new(gate, &compared));
-        }
-    }
-    let mut held_until = None;
-    if rollout.opens_batch(now) {
-        held_until = scheduler::freeze_end(tx, &rollout, now).await?;
-    }
-    let mut commands = tx.rollout_commands(rollout.id).await?;
-    for command in &mut commands {
-        hide_address(&mut command.actor_name);
-    }
-    Ok(RolloutProgress {
-        rollout,
-        batches,
-        counts,
-        figures,
-        held_until,
-        commands,
-    })
 }
 
 /// Removes e-mail addresses from an actor's name: not every reader of rollouts may see members'

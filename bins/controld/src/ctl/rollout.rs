@@ -134,6 +134,9 @@ fn line(found: &Value) -> String {
             write!(line, "\n  gate:   {verdict}").unwrap_or_default();
         }
     }
+    if let Some(reason) = found.pointer("/progress/waits_for").and_then(Value::as_str) {
+        write!(line, "\n  waits for {reason}").unwrap_or_default();
+    }
     if text(found, "state") == "awaiting_approval" {
         let id = text(found, "id");
         write!(
@@ -230,7 +233,9 @@ mod tests {
         let held = json!({
             "id": "r", "state": "running", "nodes": 1, "batches": [],
             "held_until": "2026-11-30T08:00:00Z",
+            "progress": {"waits_for": "the switch of 1 of 2 nodes"},
         });
+        assert!(line(&held).contains("\n  waits for the switch of 1 of 2 nodes"));
         let reported = "the project's policy allows no change until 2026-11-30T08:00:00Z";
         assert!(line(&held).contains(reported));
     }

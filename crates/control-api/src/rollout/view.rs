@@ -191,6 +191,8 @@ struct ProgressView {
     reported: i64,
     /// Nodes that are not online.
     offline: i64,
+    /// Reason that the batch has not passed yet, as a noun; null if its next step is due.
+    waits_for: Option<String>,
     /// The gate's present figures.
     figures: Option<FiguresView>,
 }
@@ -281,6 +283,7 @@ impl From<&RolloutProgress> for RolloutView {
             batches,
             counts,
             figures,
+            waits_for,
             held_until,
             commands,
         } = progress;
@@ -314,7 +317,10 @@ impl From<&RolloutProgress> for RolloutView {
             submitted_by: rollout.submitted_by,
             submitted_person: rollout.submitted_person,
             batches: batches.iter().map(BatchView::from).collect(),
-            progress: counts.map(|counts| ProgressView::new(counts, figures.clone())),
+            progress: counts.map(|counts| ProgressView {
+                waits_for: waits_for.clone(),
+                ..ProgressView::new(counts, figures.clone())
+            }),
             held_until: *held_until,
             commands: commands.iter().map(CommandView::from).collect(),
         }
@@ -489,6 +495,7 @@ impl ProgressView {
             ready,
             reported,
             offline,
+            waits_for: None,
             figures: figures.map(FiguresView::from),
         }
     }

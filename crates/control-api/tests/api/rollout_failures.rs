@@ -3,6 +3,7 @@
 use crate::fleet::{Fleet, served, well};
 use crate::world::worlds;
 use axum::http::{Method, StatusCode};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Connection, Executor};
 
@@ -260,14 +261,64 @@ async fn after_an_outage_a_resumed_rollout_orders_only_nodes_without_the_bundle(
         fleet.tick(61).await;
         assert_eq!(fleet.state(&id).await, "paused", "one node is late");
         let mut database = AnyConnection::connect(&world.database.url).await.unwrap();
-        let silent = "UPDATE node_heartbeats SET seen_at = 1";
-        database.execute(silent).await.unwrap();
+        // Trial: soak, deadline, and three heartbeats of 30 s.
+        for (silent_secs, expected) in [(170, [2, 3]), (190, [3, 4])] {
+            let since = fleet.now() - SignedDuration::from_secs(silent_secs);
+            let since = since.as_millisecond();
+            let silent = format!("UPDATE node_heartbeats SET seen_at = {since}");
+            let silent = sqlx::AssertSqlSafe(silent);
+            database.execute(silent).await.unwrap();
+            fleet.command(&id, "resume").await;
+            fleet.tick(0).await;
+            let ordered = [fleet.order(0).await, fleet.order(1).await];
+            let counters = ordered.map(|order| order.unwrap().counter);
+            assert_eq!(counters, expected, "silent for {silent_secs} s");
+            fleet.command(&id, "pause").await;
+        }
         database.close().await.unwrap();
-        fleet.command(&id, "resume").await;
+    }
+}
+
+#[tokio::test]
+async fn after_an_outage_no_batch_is_late_until_its_nodes_could_report() {
+    for world in worlds().await {
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+        let settings = json!({"skip_gate": true, "soak_secs": 30});
+        let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
-        let ordered = [fleet.order(0).await, fleet.order(1).await];
-        let counters = ordered.map(|order| order.unwrap().counter);
-        assert_eq!(counters, [2, 3], "both are offline");
+        for index in 0..2 {
+            fleet.follow_order(index).await;
+        }
+        assert_eq!(fleet.tick(0).await, 1, "the nodes have switched");
+        world.app.note_outage();
+        assert_eq!(fleet.tick(600).await, 0, "the deadline was 60 s");
+        assert_eq!(fleet.state(&id).await, "running");
+        fleet.tick(600 + 91).await;
+        let view = fleet.view(&id).await;
+        let reason = view["reason"].as_str().unwrap();
+        assert!(reason.contains("2 of 2 nodes did not switch"), "{view}");
+    }
+}
+
+#[tokio::test]
+async fn after_an_outage_a_rollback_waits_for_its_nodes() {
+    for world in worlds().await {
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+        let id = fleet.start(&new, json!({"skip_gate": true})).await;
+        fleet.tick(0).await;
+        for index in 0..2 {
+            fleet.follow_order(index).await;
+        }
+        fleet.command(&id, "rollback").await;
+        fleet.tick(0).await;
+        world.app.note_outage();
+        fleet.tick(600).await;
+        assert_eq!(fleet.state(&id).await, "rolling_back");
+        for index in 0..2 {
+            fleet.follow_order(index).await;
+        }
+        fleet.tick(610).await;
+        assert_eq!(fleet.state(&id).await, "rolled_back");
     }
 }
 

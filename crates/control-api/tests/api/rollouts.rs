@@ -188,6 +188,8 @@ async fn a_batch_passes_after_its_soak_when_its_nodes_have_reported_since_the_sw
         let progress = fleet.view(&id).await["progress"].clone();
         assert_eq!(progress["ready"], 2, "{progress}");
         assert_eq!(progress["reported"], 1, "{progress}");
+        let reason = progress["waits_for"].as_str().unwrap();
+        assert!(reason.starts_with("the end of its soak at "), "{reason}");
         fleet.report(1).await;
         assert_eq!(fleet.tick(40).await, 2);
         assert_eq!(fleet.state(&id).await, "completed");

@@ -4,7 +4,7 @@ use crate::account::session::own_session;
 use crate::account::user::own_user;
 use crate::account::user_event::UserEvent;
 use crate::app::App;
-use crate::app::password_permits::PasswordOwner;
+use crate::app::permits::PasswordOwner;
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::{Password, PasswordHash, Secret};

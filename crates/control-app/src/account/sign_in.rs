@@ -8,7 +8,7 @@ use crate::account::refused_sign_in::TOO_MANY_ATTEMPTS;
 use crate::account::session::{NewSession, audited, own_session};
 use crate::account::user_event::UserEvent;
 use crate::app::App;
-use crate::app::password_permits::PasswordOwner;
+use crate::app::permits::PasswordOwner;
 use crate::call::Call;
 use crate::call::visit::Visit;
 use crate::error::Error;

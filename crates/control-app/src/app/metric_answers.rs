@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use quick_cache::sync::Cache;
 use std::sync::Arc;
 
-/// Maximum number of rollouts in the cache.
-const ROLLOUTS: usize = 1_000;
+/// Maximum number of rollouts in the cache, each of about a hundred bytes.
+const ROLLOUTS: usize = 20_000;
 
 /// The latest query and answer of each rollout.
 #[derive(Clone, Debug)]

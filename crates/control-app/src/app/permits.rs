@@ -5,7 +5,10 @@ mod body;
 mod fair;
 mod heavy;
 mod owner;
+mod password;
 
 pub use body::{AdmittedBody, BodyPermit, MAX_SMALL_BYTES};
 pub(crate) use body::{BodyKind, BodyPermits};
+pub(crate) use fair::{BudgetLimits, FairPermits};
 pub(crate) use heavy::HeavyPermits;
+pub(crate) use password::{PasswordOwner, PasswordPermits};

@@ -4,10 +4,10 @@ use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
 use control_bundle::digest;
-use control_domain::{Access, Node, Refusal, SigningKeyState, Tenant};
+use control_domain::{Access, Node, Refusal, SigningKeyState, Strategy, Tenant};
 use control_store::{NodeTarget, Transaction};
 use control_wire::{BundleId, DesiredState, HttpChallenge, NodeId, Order, OrgId, RolloutId, Trial};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use std::time::Duration;
 use tokio::time::timeout;
 
@@ -180,6 +180,13 @@ impl App {
         Trial {
             confirm_secs: secs.saturating_add(interval.saturating_mul(CONFIRMING_HEARTBEATS)),
         }
+    }
+
+    /// Time after which a node without a confirmation reverts an order of a rollout.
+    pub(crate) fn trial_duration(&self, strategy: &Strategy) -> SignedDuration {
+        let secs = strategy.deadline_secs + strategy.soak_secs;
+        let trial = self.trial(u64::try_from(secs).unwrap_or_default());
+        SignedDuration::from_secs(i64::try_from(trial.confirm_secs).unwrap_or(i64::MAX))
     }
 
     /// Wakes the long polls of nodes with orders that this replica has not announced yet.

@@ -8,10 +8,11 @@ use crate::app::metric_answers::{HeldAnswer, MetricAnswers};
 use crate::app::outbound::Outbound;
 use control_domain::{MetricAnswer, MetricCondition, Rollout};
 use control_sso::WebUrl;
-use control_wire::RolloutId;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, from_value};
+use std::time::Duration;
+use tokio::time::timeout;
 
 /// Minimum time between two queries for one rollout.
 const QUERY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
@@ -19,6 +20,8 @@ const QUERY_INTERVAL: SignedDuration = SignedDuration::from_secs(10);
 const MAX_ANSWER_AGE: SignedDuration = SignedDuration::from_secs(45);
 /// Maximum number of compared samples per answer.
 const MAX_SAMPLES: usize = 10_000;
+/// Time that a query waits for a permit, as long as a later one replaces it.
+const MAX_PERMIT_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize)]
 struct QueryResponse {
@@ -60,31 +63,45 @@ impl App {
                 answer: answer.clone(),
             };
             answers.insert(rollout.id, asked);
-            self.ask_metric(rollout.id, condition.clone(), now);
+            self.ask_metric(rollout, condition.clone(), now);
         }
         let (at, answer) = answer?;
-        let is_new = switched_at <= at && now.duration_since(at) <= MAX_ANSWER_AGE;
+        let is_new = switched_at <= at && is_recent(at, now);
         is_new.then_some(answer)
     }
 
-    fn ask_metric(&self, id: RolloutId, condition: MetricCondition, now: Timestamp) {
+    fn ask_metric(&self, rollout: &Rollout, condition: MetricCondition, now: Timestamp) {
+        let (id, org) = (rollout.id, rollout.tenant.org.0);
         let outbound = self.outbound().cloned();
         let MetricAnswers(answers) = self.metric_answers.clone();
+        let permits = self.metric_queries.clone();
         tokio::spawn(async move {
+            let Ok(permit) = timeout(MAX_PERMIT_WAIT, permits.take(org, 1)).await else {
+                return;
+            };
             let answer = match outbound {
                 Ok(outbound) => ask(&outbound, &condition).await,
                 Err(error) => MetricAnswer::Failed(error.to_string()),
             };
-            // Keeps the time of a query that started meanwhile, and a newer answer.
+            drop(permit);
+            // Keeps the time of a query that started meanwhile, and a newer answer. Times far in
+            // the future are of a clock that was set back since.
             let held = answers.get(&id);
-            let asked_at = held.as_ref().map_or(now, |held| held.asked_at.max(now));
+            let is_later = |at: Timestamp| now < at && is_recent(now, at);
+            let asked_at = held.as_ref().map(|held| held.asked_at);
+            let asked_at = asked_at.filter(|at| is_later(*at)).unwrap_or(now);
             let newest = held
                 .and_then(|held| held.answer)
-                .filter(|(at, _)| now < *at);
+                .filter(|(at, _)| is_later(*at));
             let answer = Some(newest.unwrap_or((now, answer)));
             answers.insert(id, HeldAnswer { asked_at, answer });
         });
     }
+}
+
+/// True if an answer of the time `at` may be judged at `now`; false for a future one.
+fn is_recent(at: Timestamp, now: Timestamp) -> bool {
+    at <= now && now.duration_since(at) <= MAX_ANSWER_AGE
 }
 
 async fn ask(outbound: &Outbound, condition: &MetricCondition) -> MetricAnswer {
@@ -134,12 +151,40 @@ fn values(samples: &[Sample]) -> Option<Vec<f64>> {
         return None;
     }
     let values = samples.iter().map(|sample| sample.value.1.parse().ok());
-    values.collect()
+    let values: Vec<f64> = values.collect::<Option<_>>()?;
+    Some(extremes(&values))
+}
+
+/// The least and the greatest of `values`, by which all are judged; not a number, if one is not.
+fn extremes(values: &[f64]) -> Vec<f64> {
+    if values.iter().any(|value| value.is_nan()) {
+        return vec![f64::NAN];
+    }
+    let least = values.iter().copied().reduce(f64::min);
+    let greatest = values.iter().copied().reduce(f64::max);
+    least.into_iter().chain(greatest).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vector_is_judged_by_its_extremes() {
+        assert!(extremes(&[]).is_empty());
+        assert_eq!(extremes(&[2.0]), [2.0, 2.0]);
+        assert_eq!(extremes(&[3.0, 1.0, 2.0]), [1.0, 3.0]);
+        assert!(extremes(&[3.0, f64::NAN, 2.0])[0].is_nan());
+    }
+
+    #[test]
+    fn an_answer_from_the_future_is_not_recent() {
+        let now = Timestamp::UNIX_EPOCH;
+        let after = |secs| now + SignedDuration::from_secs(secs);
+        for (secs, expected) in [(-46, false), (-45, true), (0, true), (1, false)] {
+            assert_eq!(is_recent(after(secs), now), expected, "{secs}");
+        }
+    }
 
     #[test]
     fn numbers_and_vectors_are_read_and_nothing_else() {

@@ -4,11 +4,11 @@ use crate::app::App;
 use crate::call::Call;
 use crate::error::Error;
 use crate::metric;
-use control_domain::{Actor, BundleState, HeartbeatInterval, Observation, Rollout, RolloutState};
+use control_domain::{Actor, BundleState, Observation, Rollout, RolloutState};
 use control_store::{StoreError, Transaction, Versioned};
 use control_wire::RolloutId;
 use jiff::{SignedDuration, Timestamp};
-use metrics::histogram;
+use metrics::{counter, histogram};
 use uuid::Uuid;
 
 /// Time until another replica takes over from a crashed one.
@@ -24,6 +24,33 @@ impl App {
     ///
     /// [`Error::Store`] if the database does not answer.
     pub async fn advance_rollouts(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
+        let done = self.advance_all(replica, now).await;
+        match &done {
+            Ok(_) => self.outage.end(now),
+            Err(_) => self.outage.begin(),
+        }
+        done
+    }
+
+    /// Notes that no heartbeats were received until now. A program calls it at its start.
+    pub fn note_outage(&self) {
+        self.outage.begin();
+    }
+
+    /// The time after whose reports a rollout's node counts as online.
+    pub(crate) fn online_since(&self, now: Timestamp) -> Timestamp {
+        if self.is_after_outage(now) {
+            return Timestamp::UNIX_EPOCH;
+        }
+        self.heartbeat_interval.online_since(now)
+    }
+
+    /// True while the silence of nodes does not prove that they are offline.
+    pub(crate) fn is_after_outage(&self, now: Timestamp) -> bool {
+        self.outage.hides_nodes(self.heartbeat_interval, now)
+    }
+
+    async fn advance_all(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
         if !self.has_lease("scheduler", replica, now).await? {
             return Ok(0);
         }
@@ -82,6 +109,7 @@ impl App {
                 Err(error @ Error::Store(StoreError::Unavailable(_))) => return Err(error),
                 Err(error) => {
                     tracing::error!(rollout = %id, %error, "a rollout could not take its step");
+                    counter!(metric::BACKGROUND_FAILURES, "task" => "rollouts").increment(1);
                     return Ok(steps);
                 }
             }
@@ -95,7 +123,7 @@ impl App {
             return Ok(false);
         };
         let metric = self.metric_answer(&value, now);
-        let mut seen = observe(&mut tx, &value, self.heartbeat_interval, now).await?;
+        let mut seen = self.observe(&mut tx, &value, now).await?;
         drop(tx);
         seen.metric = metric;
         let Some(change) = value.advance(&Actor::System, &seen, now)? else {
@@ -107,46 +135,48 @@ impl App {
             .await?;
         Ok(true)
     }
-}
 
-/// Reads a rollout's state from the database. The cost depends on the batch, not on the fleet.
-async fn observe(
-    tx: &mut Transaction,
-    rollout: &Rollout,
-    interval: HeartbeatInterval,
-    now: Timestamp,
-) -> Result<Observation, Error> {
-    let since = interval.online_since(now);
-    let bundle = tx.bundle(rollout.bundle).await?;
-    let is_revoked = bundle.is_none_or(|found| found.value.state == BundleState::Revoked);
-    let mut seen = Observation {
-        is_revoked,
-        ..Observation::default()
-    };
-    match rollout.state {
-        RolloutState::RollingBack => {
-            let is_late = rollout.is_revert_late(now);
-            seen.reverting = Some(tx.revert_progress(rollout, since, is_late).await?);
-        }
-        RolloutState::Running => {
-            seen.is_frozen = freeze_end(tx, rollout, now).await?.is_some();
-            let reports_since = rollout.reports_since(interval.duration());
-            seen.batch = tx.count_batch(rollout, since, reports_since).await?;
-            seen.rejection = tx.rejection(rollout).await?;
-            let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
-            if rollout.strategy.gate.is_some() && has_switched {
-                seen.compared = Some(tx.compare_batch(rollout, since).await?);
+    /// Reads a rollout's state from the database. The cost depends on the batch, not on the fleet.
+    async fn observe(
+        &self,
+        tx: &mut Transaction,
+        rollout: &Rollout,
+        now: Timestamp,
+    ) -> Result<Observation, Error> {
+        let is_after_outage = self.is_after_outage(now);
+        let since = self.online_since(now);
+        let bundle = tx.bundle(rollout.bundle).await?;
+        let is_revoked = bundle.is_none_or(|found| found.value.state == BundleState::Revoked);
+        let mut seen = Observation {
+            is_revoked,
+            is_after_outage,
+            ..Observation::default()
+        };
+        match rollout.state {
+            RolloutState::RollingBack => {
+                let is_late = !is_after_outage && rollout.is_revert_late(now);
+                seen.reverting = Some(tx.revert_progress(rollout, since, is_late).await?);
             }
+            RolloutState::Running => {
+                seen.is_frozen = freeze_end(tx, rollout, now).await?.is_some();
+                let reports_since = rollout.reports_since(self.heartbeat_interval.duration());
+                seen.batch = tx.count_batch(rollout, since, reports_since).await?;
+                seen.rejection = tx.rejection(rollout).await?;
+                let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
+                if rollout.strategy.gate.is_some() && has_switched {
+                    seen.compared = Some(tx.compare_batch(rollout, since).await?);
+                }
+            }
+            RolloutState::Planned
+            | RolloutState::AwaitingApproval
+            | RolloutState::Paused
+            | RolloutState::Completed
+            | RolloutState::Failed
+            | RolloutState::RolledBack
+            | RolloutState::Cancelled => {}
         }
-        RolloutState::Planned
-        | RolloutState::AwaitingApproval
-        | RolloutState::Paused
-        | RolloutState::Completed
-        | RolloutState::Failed
-        | RolloutState::RolledBack
-        | RolloutState::Cancelled => {}
+        Ok(seen)
     }
-    Ok(seen)
 }
 
 /// End of the current freeze in the project's policy; `None` outside a freeze.

@@ -6,7 +6,7 @@ use crate::access::refusal::Refusal;
 use crate::rollout::command::{Batch, BatchState, Rollout, RolloutChange};
 use crate::rollout::condition::MetricAnswer;
 use crate::rollout::figures::Comparison;
-use crate::rollout::gate::GateVerdict;
+use crate::rollout::gate::{GateFailure, GateVerdict};
 use crate::rollout::state::{RolloutEvent, RolloutState};
 use crate::rollout::strategy::OnFailure;
 use jiff::{SignedDuration, Timestamp};
@@ -19,6 +19,9 @@ pub struct Observation {
     pub is_revoked: bool,
     /// True during a freeze of the project's policy.
     pub is_frozen: bool,
+    /// True shortly after an outage of the control plane, in which nodes could not report: no batch is
+    /// late.
+    pub is_after_outage: bool,
     /// Counts of the current batch's nodes; `None` without a batch.
     pub batch: Option<BatchCounts>,
     /// A node of the batch that rejected the bundle.
@@ -77,6 +80,19 @@ pub struct RevertCounts {
     pub without_way: i64,
 }
 
+/// Decision on the batch under way.
+enum BatchStep {
+    Change(Box<Result<RolloutChange, Refusal>>),
+    /// With the reason, as a noun.
+    Wait(String),
+}
+
+impl BatchStep {
+    fn change(change: Result<RolloutChange, Refusal>) -> Self {
+        Self::Change(Box::new(change))
+    }
+}
+
 impl Rollout {
     /// Returns the next step; `None` to wait.
     ///
@@ -123,7 +139,22 @@ impl Rollout {
             let why = diagnostic.as_deref().unwrap_or("without a diagnostic");
             return Some(self.fail(format!("node {node} rejected the bundle: {why}"), now));
         }
-        self.judge_batch(batch, counts, seen, now)
+        match self.judge_batch(batch, counts, seen, now) {
+            BatchStep::Change(change) => Some(*change),
+            BatchStep::Wait(_) => None,
+        }
+    }
+
+    /// Reason that the batch under way has not passed yet, as a noun; `None` if there is no such batch, or
+    /// its next step is due.
+    pub fn waits_for(&self, seen: &Observation, now: Timestamp) -> Option<String> {
+        let counts = seen.batch.filter(|counts| counts.unordered == 0)?;
+        let is_running = self.state == RolloutState::Running;
+        let batch = self.batch_under_way().filter(|_| is_running)?;
+        match self.judge_batch(batch, counts, seen, now) {
+            BatchStep::Change(_) => None,
+            BatchStep::Wait(reason) => Some(reason),
+        }
     }
 
     fn judge_batch(
@@ -132,7 +163,7 @@ impl Rollout {
         counts: BatchCounts,
         seen: &Observation,
         now: Timestamp,
-    ) -> Option<Result<RolloutChange, Refusal>> {
+    ) -> BatchStep {
         // If all nodes of the batch were deleted, there is nothing to judge.
         let verdict = match counts.nodes {
             0 => GateVerdict::Passed,
@@ -141,9 +172,10 @@ impl Rollout {
         if let GateVerdict::Failed(failure) = &verdict
             && failure.is_certain()
         {
-            return Some(self.fail(failure.to_string(), now));
+            return BatchStep::change(self.fail(failure.to_string(), now));
         }
-        let is_late = batch.opened_at + seconds(self.strategy.deadline_secs) <= now;
+        let deadline = batch.opened_at + seconds(self.strategy.deadline_secs);
+        let is_late = deadline <= now && !seen.is_after_outage;
         let missing = counts.nodes - counts.ready;
         // A batch in which no node runs the bundle proves nothing, whatever number of missing nodes
         // is tolerated.
@@ -153,31 +185,42 @@ impl Rollout {
         let is_settled = is_enough && (missing <= counts.offline || is_late);
         if !is_settled {
             let all = counts.nodes;
-            return is_late.then(|| {
-                self.fail(
-                    format!("{missing} of {all} nodes did not switch in time"),
-                    now,
-                )
-            });
+            if is_late {
+                let why = format!("{missing} of {all} nodes did not switch in time");
+                return BatchStep::change(self.fail(why, now));
+            }
+            return BatchStep::Wait(format!("the switch of {missing} of {all} nodes"));
         }
         let Some(switched_at) = batch.switched_at else {
-            return Some(self.switch(now));
+            return BatchStep::change(self.switch(now));
         };
-        if now < switched_at + seconds(self.strategy.soak_secs) {
-            return None;
+        let soaked_at = switched_at + seconds(self.strategy.soak_secs);
+        if now < soaked_at {
+            return BatchStep::Wait(format!("the end of its soak at {soaked_at:.0}"));
         }
-        match verdict {
-            // Further requests may decide. At the deadline, an insignificant difference stops
-            // nothing.
-            GateVerdict::Passed if !is_late && self.is_suspicious(seen) => None,
-            // A silent node sends a report, or goes offline after three heartbeat intervals and
-            // counts as missing.
-            GateVerdict::Passed if self.awaits_reports(counts) => None,
-            GateVerdict::Passed => Some(self.pass(now)),
-            GateVerdict::Failed(failure) => Some(self.fail(failure.to_string(), now)),
-            GateVerdict::NoData(why) => {
-                is_late.then(|| self.fail(format!("the gate has too little data: {why}"), now))
+        let suspicion = self.suspicion(seen).filter(|_| !is_late);
+        match (verdict, suspicion) {
+            (GateVerdict::Failed(failure), _) => {
+                BatchStep::change(self.fail(failure.to_string(), now))
             }
+            (GateVerdict::NoData(why), _) if is_late => {
+                let why = format!("the gate has too little data: {why}");
+                BatchStep::change(self.fail(why, now))
+            }
+            (GateVerdict::NoData(why), _) => BatchStep::Wait(format!("data for its gate: {why}")),
+            // Further requests decide; at the deadline an insignificant difference stops nothing.
+            (GateVerdict::Passed, Some(suspicion)) => BatchStep::Wait(format!(
+                "more requests, since a difference may be chance: {suspicion}"
+            )),
+            // Silent nodes report, or are offline and missing after three heartbeat intervals.
+            (GateVerdict::Passed, None) if self.awaits_reports(counts) => {
+                let silent = counts.nodes - counts.reported;
+                let all = counts.nodes;
+                BatchStep::Wait(format!(
+                    "reports of {silent} of {all} nodes from the end of its soak"
+                ))
+            }
+            (GateVerdict::Passed, None) => BatchStep::change(self.pass(now)),
         }
     }
 
@@ -201,9 +244,9 @@ impl Rollout {
         }
     }
 
-    fn is_suspicious(&self, seen: &Observation) -> bool {
-        let compared = self.strategy.gate.zip(seen.compared.as_ref());
-        compared.is_some_and(|(gate, compared)| gate.suspicion(compared).is_some())
+    fn suspicion(&self, seen: &Observation) -> Option<GateFailure> {
+        let (gate, compared) = self.strategy.gate.zip(seen.compared.as_ref())?;
+        gate.suspicion(compared)
     }
 
     /// Returns true if the next step is to open a batch, which a freeze delays.

@@ -146,6 +146,8 @@ fn a_difference_that_is_not_sure_yet_lengthens_the_soak_up_to_the_deadline() {
         let change = rollout.advance(&Actor::System, &seen, after(secs)).unwrap();
         let event = change.map(|change| change.event);
         assert_eq!(event, expected, "{errors} errors at {secs}");
+        let waits_for = rollout.waits_for(&seen, after(secs));
+        assert_eq!(waits_for.is_none(), expected.is_some(), "{waits_for:?}");
     }
 }
 
@@ -212,6 +214,69 @@ fn a_batch_passes_after_its_soak_when_its_nodes_have_reported_since_the_switch()
             let case = format!("soak {soak_secs}, {max_unavailable} may be missing");
             assert_eq!(event, expected, "{case}, {reported} reported, at {secs}");
         }
+    }
+}
+
+#[test]
+fn a_batch_names_the_reason_for_which_it_waits() {
+    let (open, switched) = (BatchState::Open, BatchState::Switched);
+    let counts = |ready, reported| BatchCounts {
+        nodes: 2,
+        ready,
+        reported,
+        ..BatchCounts::default()
+    };
+    let gate = Some(Gate::DEFAULT);
+    let soak = format!("the end of its soak at {:.0}", after(10));
+    for (state, gate, counts, secs, expected) in [
+        (open, None, counts(1, 0), 1, "the switch of 1 of 2 nodes"),
+        (switched, None, counts(2, 0), 9, &*soak),
+        (
+            switched,
+            None,
+            counts(2, 1),
+            10,
+            "reports of 1 of 2 nodes from the end of its soak",
+        ),
+        (
+            switched,
+            gate,
+            counts(2, 2),
+            10,
+            "data for its gate: no node has switched",
+        ),
+    ] {
+        let rollout = running(gate, state, 10);
+        let seen = Observation {
+            batch: Some(counts),
+            ..Observation::default()
+        };
+        let found = rollout.waits_for(&seen, after(secs));
+        assert_eq!(found.as_deref(), Some(expected));
+    }
+    let rollout = running(None, switched, 10);
+    let seen = Observation {
+        batch: Some(counts(2, 2)),
+        ..Observation::default()
+    };
+    assert_eq!(rollout.waits_for(&seen, after(10)), None, "it passes");
+}
+
+#[test]
+fn no_batch_is_late_after_an_outage() {
+    let rollout = running(None, BatchState::Open, 0);
+    for (is_after_outage, expected) in [(true, None), (false, Some(RolloutEvent::Fail))] {
+        let seen = Observation {
+            is_after_outage,
+            batch: Some(BatchCounts {
+                nodes: 1,
+                offline: 1,
+                ..BatchCounts::default()
+            }),
+            ..Observation::default()
+        };
+        let change = rollout.advance(&Actor::System, &seen, after(100)).unwrap();
+        assert_eq!(change.map(|change| change.event), expected);
     }
 }
 

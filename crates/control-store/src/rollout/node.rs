@@ -14,21 +14,15 @@ use jiff::Timestamp;
 use sqlx::any::AnyRow;
 use std::collections::BTreeMap;
 
-/// SQL condition: node `h` runs bundle `$3` by the newest order of its rollout `r`.
-macro_rules! switched {
-    () => {
-        "h.active_bundle_id = $3 AND h.verdict = 'accepted'
-         AND h.verdict_order >= r.order_counter AND r.pending = 0"
-    };
-}
-
-/// SQL condition: the node has switched and is online, with its last heartbeat later than `$4`.
+/// SQL condition: node `h` runs bundle `$3` by the newest order of its rollout `r`, and is online, with
+/// its last heartbeat later than `$4`.
 macro_rules! ready {
     () => {
-        concat!($crate::rollout::node::switched!(), " AND h.seen_at > $4")
+        "h.active_bundle_id = $3 AND h.verdict = 'accepted'
+         AND h.verdict_order >= r.order_counter AND r.pending = 0 AND h.seen_at > $4"
     };
 }
-pub(crate) use {ready, switched};
+pub(crate) use ready;
 
 /// A node of a rollout, with the progress that it reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,9 +204,12 @@ impl Transaction {
     }
 
     /// Marks nodes of the batch that do not run the bundle as pending, so that a resumed rollout
-    /// orders them again. A node with the bundle keeps its order even if it is offline, because all
-    /// nodes are offline after an outage of the control plane.
-    pub async fn reopen_batch(&mut self, rollout: &Rollout) -> Result<(), StoreError> {
+    /// orders them again. A node with the bundle keeps its order if its last heartbeat is later than `since`.
+    pub async fn reopen_batch(
+        &mut self,
+        rollout: &Rollout,
+        since: Timestamp,
+    ) -> Result<(), StoreError> {
         let Some(batch) = &rollout.batch else {
             return Ok(());
         };
@@ -222,11 +219,11 @@ impl Transaction {
                SELECT r.node_id FROM rollout_nodes r
                JOIN node_heartbeats h ON h.node_id = r.node_id
                WHERE r.rollout_id = $1 AND r.batch = $2 AND ",
-            switched!(),
+            ready!(),
             ")"
         );
         let update = sql(update).bind(rollout.id).bind(batch.number);
-        update.bind(rollout.bundle).run(self).await?;
+        update.bind(rollout.bundle).bind(since).run(self).await?;
         Ok(())
     }
 

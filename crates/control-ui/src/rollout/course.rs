@@ -190,6 +190,7 @@ mod tests {
             counts: None,
             figures: None,
             held_until: None,
+            waits_for: None,
             commands,
         }
     }

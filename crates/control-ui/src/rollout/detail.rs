@@ -59,6 +59,8 @@ struct RolloutPage {
     facts: Vec<(&'static str, String)>,
     not_before: Option<RelativeTime>,
     held_until: Option<RelativeTime>,
+    /// Reason that the current batch has not passed yet, as a noun.
+    waits_for: Option<String>,
     foot: Option<String>,
 }
 
@@ -150,6 +152,7 @@ pub(crate) async fn show(
             .filter(|at| now < *at)
             .map(|at| when(at, now)),
         held_until: progress.held_until.map(|at| when(at, now)),
+        waits_for: progress.waits_for.clone(),
         foot: foot(
             &caller,
             Access::WRITE_ROLLOUTS,
@@ -442,6 +445,7 @@ mod tests {
             counts: None,
             figures: None,
             held_until: None,
+            waits_for: None,
             commands: Vec::new(),
         }
     }
