@@ -1,5 +1,5 @@
 //! `cargo xtask fuzz-api`: valid and invalid requests to the control plane, generated from its
-//! OpenAPI description.
+//! `OpenAPI` description.
 
 use control_testkit::{Database, Program, databases};
 use std::path::{Path, PathBuf};

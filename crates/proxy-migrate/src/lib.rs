@@ -38,7 +38,7 @@ pub enum Language {
     Traefik,
 }
 
-/// Maximum size of a request's header fields in HAProxy's buffer.
+/// Maximum size of a request's header fields in `HAProxy`'s buffer.
 const HAPROXY_HEADER_BYTES: u64 = 15 << 10;
 /// Maximum size of header fields for servers with larger limits than clients use; equal to nginx's.
 const HEADER_BYTES: u64 = 32 << 10;

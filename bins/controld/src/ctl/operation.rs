@@ -1,4 +1,4 @@
-//! Operations of the HTTP interface as commands, derived from its OpenAPI description.
+//! Operations of the HTTP interface as commands, derived from its `OpenAPI` description.
 
 use control_api::Route;
 use control_domain::Access;

@@ -1,4 +1,4 @@
-//! Values that the OpenAPI description forbids are refused.
+//! Values that the `OpenAPI` description forbids are refused.
 
 use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};

@@ -1,4 +1,4 @@
-//! The OpenAPI description agrees with the route table.
+//! The `OpenAPI` description agrees with the route table.
 
 use crate::world::{Credential, worlds};
 use control_api::ROUTES;

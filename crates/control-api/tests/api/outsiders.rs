@@ -1,4 +1,4 @@
-//! Requests of clients that were written from the OpenAPI description alone, or against it.
+//! Requests of clients that were written from the `OpenAPI` description alone, or against it.
 
 use crate::world::{Credential, World, certificate, worlds};
 use axum::body::Body;

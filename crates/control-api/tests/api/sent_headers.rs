@@ -1,4 +1,4 @@
-//! Compares the header fields of all responses in these tests with the OpenAPI description: each
+//! Compares the header fields of all responses in these tests with the `OpenAPI` description: each
 //! sent field is described, and those described as required are always sent.
 
 use crate::world::{Credential, worlds};

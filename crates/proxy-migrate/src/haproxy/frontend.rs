@@ -21,7 +21,7 @@ use crate::site::Site;
 use crate::source::Included;
 use std::collections::HashMap;
 
-/// Migrates a `frontend` or a `listen`: first binds and settings, then routes in HAProxy's order of
+/// Migrates a `frontend` or a `listen`: first binds and settings, then routes in `HAProxy`'s order of
 /// decisions.
 pub(super) fn read(
     site: &mut Site,
@@ -102,7 +102,7 @@ fn compressed_types(section: &Section, defaults: &[Line]) -> Node {
 }
 
 /// Returns true if a condition that was not migrated selects a backend that serves nothing, which
-/// means that HAProxy refuses these requests.
+/// means that `HAProxy` refuses these requests.
 fn has_unmigrated_refusal(section: &Section, backends: &HashMap<String, Backend>) -> bool {
     section.lines("use_backend").any(|line| {
         let backend = backends.get(line.word(1));
