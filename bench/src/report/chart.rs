@@ -5,7 +5,7 @@ use crate::report::results::{CaseResult, Results};
 use crate::servers::server::OURS;
 use std::fmt::Write;
 
-/// Server whose bars have the length 100 %.
+/// Server with bars of the length 100 %.
 const REFERENCE_SERVER: &str = "nginx";
 const WIDTH: f64 = 860.0;
 /// Left end of the bars, and length of a reference bar.

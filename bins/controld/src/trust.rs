@@ -5,7 +5,7 @@ use ipnet::IpNet;
 use std::net::{IpAddr, SocketAddr};
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
-/// Header fields whose presence shows that a request was forwarded.
+/// Header fields that show by their presence that a request was forwarded.
 const FORWARDING: &[&str] = &[FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
 
 /// Networks of load balancers, whose `X-Forwarded-For` is trusted.

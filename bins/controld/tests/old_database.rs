@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 struct World {
     folder: TempDir,
     database: Database,
-    /// Secrets whose hashes are in the rows.
+    /// Secrets with hashes in the rows.
     secrets: Value,
 }
 

@@ -417,7 +417,7 @@ fn every_credential_ends_on_the_machine() {
     }
 }
 
-/// Tables whose rows a backup omits.
+/// Tables with rows that a backup omits.
 const PERISHABLE: [&str; 7] = [
     "sessions",
     "invitations",

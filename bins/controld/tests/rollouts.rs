@@ -16,7 +16,7 @@ use tempfile::TempDir;
 const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const NODES: usize = 4;
 
-/// A control plane whose nodes already run a bundle.
+/// A control plane with nodes that already run a bundle.
 struct World {
     folder: TempDir,
     url: String,

@@ -52,7 +52,7 @@ use uuid::Uuid;
 
 /// Maximum number of recently accepted credentials, which bypass the per-address lockout.
 const KNOWN_CREDENTIALS: usize = 100_000;
-/// Maximum number of ended credentials whose last use is remembered.
+/// Maximum number of ended credentials with a remembered last use.
 const ENDED_USES: usize = 10_000;
 /// Expected number of cached bundles, for [`HOSTS`].
 const BUNDLES: usize = 100;

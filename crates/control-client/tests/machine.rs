@@ -20,7 +20,7 @@ use std::time::Duration;
 use support::{Sample, assigned, id, tagged};
 
 const NOW: Duration = Duration::ZERO;
-/// More states than are reachable. A machine whose states never repeat would not end.
+/// More states than are reachable. A machine without repeated states would not end.
 const MAX_STATES: usize = 200_000;
 
 /// The state machine, the contents of the disk, and the next action.

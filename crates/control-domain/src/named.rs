@@ -1,4 +1,4 @@
-//! Enums whose variants have a stable name in the interface, the database and the documentation.
+//! Enums with a stable name of each variant in the interface, the database and the documentation.
 
 /// Declares an enum together with its names and the list of its variants, so that they cannot
 /// disagree. JSON and the `OpenAPI` document use the names.

@@ -57,7 +57,7 @@ pub enum SortColumn {
     At,
     /// The batch of a rollout's node, from 1.
     Batch,
-    /// Time of creation, for lists whose identifiers do not sort by it.
+    /// Time of creation, for lists with identifiers that do not sort by it.
     CreatedAt,
     /// E-mail address, bytewise.
     Email,

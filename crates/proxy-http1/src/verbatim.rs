@@ -1,4 +1,4 @@
-//! Heads whose fields are forwarded without parsing them into a map.
+//! Heads that are forwarded without parsing their fields into a map.
 //!
 //! Most messages pass a proxy unchanged. Parsing their fields into a map and serializing them costs
 //! more than the rest of the head.
@@ -108,7 +108,7 @@ impl VerbatimFields {
         self.0.bytes.get(from..to).unwrap_or_default()
     }
 
-    /// Appends the fields whose names `takes` accepts, in lower case.
+    /// Appends the fields with names that `takes` accepts, in lower case.
     pub(crate) fn write(&self, out: &mut Vec<u8>, mut takes: impl FnMut(&[u8]) -> bool) {
         let lines = &self.0.lines.fields;
         // First line that is neither written nor left out yet.

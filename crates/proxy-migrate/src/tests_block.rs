@@ -9,7 +9,7 @@ use networks::Client;
 use route_lookup::{RoutesByCondition, SAMPLE, Sample};
 use std::collections::HashMap;
 
-/// Generates a test for each route whose request no other route takes.
+/// Generates a test for each route with a request that no other route takes.
 pub(crate) fn tests(site: &Site) -> Vec<Node> {
     let lookup = RoutesByCondition::new(site);
     let listeners = site.listeners.iter().map(|it| (it.name.as_str(), it));

@@ -12,7 +12,7 @@ const CALL: &str = "checks::";
 /// Texts in tests that read a corpus.
 const REPLAYS: &[&str] = &["replay(", "corpus/"];
 
-/// Returns the targets whose corpus no test replays.
+/// Returns the targets with a corpus that no test replays.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let targets = tree
         .files

@@ -5,7 +5,7 @@ use super::source::Source;
 use super::tree::{File, Tree};
 use super::violation::Violation;
 
-/// A document whose entries must name a place in the code.
+/// A document with entries that must name a place in the code.
 struct Document {
     path: &'static str,
     /// Heading above the entries; empty if they are in the whole document.

@@ -16,7 +16,7 @@ const UNITS: &[&str] = &["-secs", "-bytes"];
 /// Settings that are written as the argument of a block, with the block's name.
 const ARGUMENTS: &[(&str, &str)] = &[("upstreams.upstream.targets.target.address", "target")];
 
-/// Returns settings whose proof is missing, is not a test, or does not use the setting.
+/// Returns settings with a proof that is missing, is not a test, or does not use the setting.
 pub(super) fn violations(tree: &Tree) -> Vec<Violation> {
     let tests = Tests::new(tree);
     let settings = registry::all();

@@ -52,7 +52,7 @@ pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(),
         apply.noun(*noun, items).await?;
     }
     if matches.get_flag("prune") {
-        // In reverse: resources that refer to others are deleted first.
+        // In reverse: resources that refer to further ones are deleted first.
         for (noun, items) in nouns.iter().rev() {
             apply.prune(*noun, items).await?;
         }

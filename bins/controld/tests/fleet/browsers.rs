@@ -128,7 +128,7 @@ fn session(client: &Client) -> String {
     rest.split(';').next().unwrap().to_owned()
 }
 
-/// Starts a rollout whose first batch runs for hours; returns its page.
+/// Starts a rollout with a first batch that runs for hours; returns its page.
 fn running_rollout(client: &Client, operator: &Operator) -> String {
     let project = operator.project();
     let rollouts = format!("/api/v1/projects/{project}/rollouts");

@@ -1,4 +1,4 @@
-//! A site whose certificate `proxyd` obtains.
+//! A site with a certificate that `proxyd` obtains.
 
 use proxy_testkit::{CurlAnswer, https};
 use proxy_testkit::{EXTERNAL_ACCOUNT, Pebble};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 
-/// A site whose certificate `proxyd` obtains. The folder for certificates outlives the process.
+/// A site with a certificate that `proxyd` obtains. The folder for certificates outlives the process.
 pub(crate) struct Site {
     pub(crate) folder: TempDir,
     directory: String,
@@ -102,7 +102,7 @@ impl Site {
         files
     }
 
-    /// Returns the only file whose name ends so.
+    /// Returns the only file with this ending.
     #[track_caller]
     pub(crate) fn file(&self, ending: &str) -> PathBuf {
         self.find(|path| path.ends_with(ending))

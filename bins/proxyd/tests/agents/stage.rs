@@ -1,4 +1,4 @@
-//! A proxy whose agent misbehaves at one phase of a request.
+//! A proxy with an agent that misbehaves at one phase of a request.
 
 use crate::support::Setup;
 use agent_protocol::{BodyMode, ProxyMessage, Wants};

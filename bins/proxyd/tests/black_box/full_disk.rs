@@ -1,4 +1,4 @@
-//! Output and files on a full disk, and output whose reader has closed it.
+//! Output and files on a full disk, and output that its reader has closed.
 
 use crate::support::{BINARY, Config};
 use proxy_testkit::Upstream;

@@ -164,7 +164,7 @@ fn peers_at_their_worst_stay_within_the_printed_sum() {
     let sum = printed_sum(&proxyd);
     let before = proxyd.rss_bytes();
     let mut clients: Vec<RawClient> = Vec::new();
-    // Uploads whose last byte is missing.
+    // Uploads without their last byte.
     let body = format!(
         "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {HELD}\r\n\r\n{}",
         "a".repeat(HELD - 1)

@@ -51,7 +51,7 @@ fn drafted(config: &Path, recording: &Path) -> Output {
     command.arg("--from").arg(recording).output().unwrap()
 }
 
-/// Creates a configuration whose routes differ in every kind of condition.
+/// Creates a configuration with routes that differ in every kind of condition.
 fn site(upstream: &Upstream) -> Config {
     let to = |matches: &str| format!("matches {{ {matches} }}; upstream \"u\"");
     Config::to(upstream)

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const BODY_BYTES: usize = 3 * 1024 * 1024 + 17;
 
-/// Body whose bytes depend on their position.
+/// Body with bytes that depend on their position.
 static BODY: LazyLock<Vec<u8>> = LazyLock::new(|| {
     (0_u32..)
         .flat_map(u32::to_be_bytes)

@@ -1,4 +1,4 @@
-//! Streams whose route or target was removed by a reload.
+//! Streams after a reload that removed their route or target.
 #![expect(clippy::disallowed_methods, reason = "a test waits until a deadline")]
 
 use crate::support::{Config, METRICS, metric, request, target};

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const UPSTREAMS: &str = "/projects/{project}/upstreams";
 const SERVICES: &str = "/projects/{project}/services";
 const TOKENS: &str = "/projects/{project}/enrolment-tokens";
-/// Fields whose order is that of the IDs.
+/// Fields with the order of the IDs.
 const PLACES: [&str; 4] = ["id", "user", "created_at", "opened_at"];
 
 /// A sortable list: its path, and the fields in its description.

@@ -168,7 +168,7 @@ impl App {
         })
     }
 
-    /// The invitation whose link authenticated the call.
+    /// The invitation of the link that authenticated the call.
     pub async fn own_invitation(&self, call: &Call) -> Result<OwnInvitation, Error> {
         call.actor.holds(Access::Invitee)?;
         let id = InvitationId(call.actor.id());

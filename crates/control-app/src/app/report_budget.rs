@@ -302,7 +302,7 @@ mod tests {
             let reported = refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), at);
             assert_eq!(reported, None, "{number}");
         }
-        // It is a bucket like others: it admits no more than its burst.
+        // It is a bucket like the rest: it admits no more than its burst.
         let mut reported = (0..=NODE_BURST).map(|_| {
             let at = after(4 * interval);
             refused(&budget, report(1, LARGEST_REPORT_BYTES, 1), at)

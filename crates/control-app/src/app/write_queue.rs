@@ -47,7 +47,7 @@ pub(crate) struct WriteQueue {
 #[derive(Debug)]
 pub(crate) struct HeartbeatWrite {
     pub(crate) node: NodeId,
-    /// The organization whose turn the write uses.
+    /// The organization of the turn that the write uses.
     pub(crate) org: OrgId,
     pub(crate) heartbeat_request: Box<PackedHeartbeat>,
     /// Identifier for the event that is recorded if a second process uses the node's identity.
@@ -133,7 +133,7 @@ impl WriteQueue {
 }
 
 impl Write {
-    /// The organization whose turn the write uses; `None` is written first.
+    /// The organization of the turn that the write uses; `None` is written first.
     fn org(&self) -> Option<OrgId> {
         match self {
             Self::Heartbeat(heartbeat) => Some(heartbeat.org),

@@ -58,7 +58,7 @@ impl App {
         Ok(deleted)
     }
 
-    /// Deletes values whose retention has passed, a limited number of each kind.
+    /// Deletes values after their retention, a limited number of each kind.
     async fn clean_up_ended(&self, now: Timestamp) -> Result<u64, Error> {
         let Retention {
             rollouts,

@@ -37,7 +37,7 @@ impl App {
         self.outage.begin();
     }
 
-    /// The time after whose reports a rollout's node counts as online.
+    /// A node of a rollout with a later report counts as online.
     pub(crate) fn online_since(&self, now: Timestamp) -> Timestamp {
         if self.is_after_outage(now) {
             return Timestamp::UNIX_EPOCH;

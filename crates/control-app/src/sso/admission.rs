@@ -148,7 +148,7 @@ impl App {
     ) -> Result<SsoOutcome, SsoFailure> {
         let (_, session) = own_session(call)?;
         let found = tx.session(session).await?.ok_or(Refusal::Ended)?;
-        // Only a session whose proof comes from this provider can be renewed by it.
+        // Only a session with a proof by this provider can be renewed by it.
         if !found.is_vouched_by(arrival.org) {
             return Err(SsoRefusal::OtherBrowser.into());
         }

@@ -153,7 +153,7 @@ impl ApiKey {
         Ok(())
     }
 
-    /// State of the key at `now`. A key whose user has left counts as revoked.
+    /// State of the key at `now`. A key of a user that has left counts as revoked.
     pub fn state(&self, now: Timestamp) -> ApiKeyState {
         if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Reader) {
             ApiKeyState::Revoked

@@ -45,7 +45,7 @@ named! {
 pub struct SessionOrigin {
     /// Proof of the user's identity.
     pub method: SignInMethod,
-    /// Organization whose identity provider confirmed the user; `None` without a provider.
+    /// Organization of the identity provider that confirmed the user; `None` without a provider.
     pub provider: Option<OrgId>,
     /// IP address of the browser.
     pub address: Option<IpAddr>,

@@ -56,7 +56,7 @@ pub const SIGNING_KEY_TRANSITIONS: &[Transition<SigningKeyState, SigningKeyEvent
 pub struct SigningKey {
     /// Identifier of the key, `kid` in tokens.
     pub id: SigningKeyId,
-    /// Organization whose bundles and orders the key signs.
+    /// Organization of the bundles and orders that the key signs.
     pub org: OrgId,
     /// State: whether the key signs, only verifies, or neither.
     pub state: SigningKeyState,

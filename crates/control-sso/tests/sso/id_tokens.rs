@@ -8,7 +8,7 @@ use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
 const NOW: i64 = 1_800_000_000;
-/// Access token whose SHA-256 and SHA-512 are in `at_hash`.
+/// Access token with its SHA-256 and SHA-512 in `at_hash`.
 const ACCESS: &str = "access";
 
 struct Battery {

@@ -15,7 +15,7 @@ use uuid::Uuid;
 pub struct EndedCredential {
     /// Action of the audit entry, such as `api_key.revoked`.
     pub action: &'static str,
-    /// Tenant in whose audit log the end is recorded.
+    /// Tenant with the audit log that records the end.
     pub tenant: Tenant,
     /// Identifier of the credential.
     pub subject: Uuid,

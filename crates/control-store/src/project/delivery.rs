@@ -26,7 +26,7 @@ macro_rules! select {
 pub struct DueWebhook {
     /// Organization of the webhook's project.
     pub org: OrgId,
-    /// Webhook whose delivery is due.
+    /// Webhook with a due delivery.
     pub webhook: WebhookId,
 }
 

@@ -9,7 +9,7 @@ use control_wire::{
 use jiff::Timestamp;
 use std::collections::BTreeMap;
 
-/// Heartbeats whose counters restart from zero with another bundle.
+/// Heartbeats with counters that restart from zero with another bundle.
 pub(crate) struct Reports {
     pub(crate) now: Timestamp,
     /// Route of all requests.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const PAGE: &str = include_str!("../../../../docs/reference/admin.md");
 
-/// Members whose objects are keyed by names in the configuration.
+/// Members with objects keyed by names in the configuration.
 const BY_NAME: [&str; 8] = [
     "agents",
     "failures",

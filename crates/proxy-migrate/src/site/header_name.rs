@@ -1,6 +1,6 @@
 //! Names of header fields that routes may edit.
 
-/// Message whose fields are edited.
+/// Message with the edited fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
     Request,

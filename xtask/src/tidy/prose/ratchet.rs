@@ -19,7 +19,7 @@ struct Maxima {
     people_words_per_mille: usize,
     /// Sentences that begin with "What" per thousand comment lines.
     what_openings_per_mille: usize,
-    /// Constants whose name has neither a noun nor a unit.
+    /// Constants with a name that has neither a noun nor a unit.
     bare_constants: usize,
 }
 

@@ -8,7 +8,7 @@ use proxy_otlp::proto::{Data, ExemplarValue, Metric, Number, NumberDataPoint};
 use proxy_testkit::{Upstream, get};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Prefixes of metrics whose values change in an idle process.
+/// Prefixes of metrics with values that change in an idle process.
 const VOLATILE: [&str; 12] = [
     "proxy_process_",
     "process_",

@@ -18,7 +18,7 @@ use control_sso::saml::{AuthnRequest, SpKey, request_id};
 use control_store::{SsoPending, Versioned};
 use control_wire::OrgId;
 
-/// A sign-in whose request is ready to be sent.
+/// A sign-in with a request that is ready to be sent.
 struct BegunSignIn {
     /// Secret that the provider returns: `state` of OpenID Connect, or `RelayState` of SAML.
     state: Secret,
