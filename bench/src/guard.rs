@@ -122,7 +122,7 @@ fn faults(guard: &Guard, found: &PerRequest) -> Vec<String> {
         .collect()
 }
 
-/// Returns the fault of a recording whose ratio of instructions, compared with a GET without
+/// Returns the fault of a recording if its `ratio` of instructions, compared with a GET without
 /// recording, exceeds `bound`.
 fn recording_fault(bound: f64, ratio: f64) -> Option<String> {
     (bound < ratio).then(|| {

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// Joins the messages of an error and its causes. Causes whose text is already contained are not
+/// Joins the messages of an error and its causes. Causes with a text that is already contained are not
 /// repeated.
 pub(crate) fn error_text(error: &dyn Error) -> String {
     let mut text = error.to_string();

@@ -8,7 +8,7 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Header fields that show by their presence that a request was forwarded.
 const FORWARDING: &[&str] = &[FORWARDED_FOR, "forwarded", "x-real-ip", "via"];
 
-/// Networks of load balancers, whose `X-Forwarded-For` is trusted.
+/// Networks of load balancers with a trusted `X-Forwarded-For`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 

@@ -136,7 +136,7 @@ impl Installation {
     }
 
     /// Writes from several threads until `disturb` has returned and some more responses have
-    /// arrived. Returns the names of the projects whose creation was acknowledged.
+    /// arrived. Returns the names of the projects with an acknowledged creation.
     fn write_while(
         &self,
         programs: &[&Program],

@@ -253,7 +253,7 @@ fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
     assert!(stops.len() <= 1, "{stops:#?}");
 }
 
-/// Batches whose soak time is one evaluation, unless a suspicion extends it.
+/// Batches with a soak time of one evaluation, unless a suspicion extends it.
 #[test]
 fn few_harmless_batches_wait_for_more_requests() {
     let mut random = Random(35);

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 /// Minimum time between two events of a stream, which limits the rate of reloads.
 const QUIET: Duration = Duration::from_secs(2);
-/// Interval of events for pages with rollouts, whose progress causes no audit entries.
+/// Interval of events for pages with rollouts: their progress causes no audit entries.
 const PULSE: Duration = Duration::from_secs(5);
 /// Interval of events for other pages.
 const IDLE: Duration = Duration::from_secs(30);

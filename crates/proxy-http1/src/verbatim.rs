@@ -19,7 +19,7 @@ fn lower(name: &mut [u8]) {
         lower_word(word);
     }
     match name.last_chunk_mut() {
-        // This word overlaps the previous one, whose letters are already in lower case.
+        // This word overlaps the previous one: its letters are already in lower case.
         Some(word) => lower_word(word),
         None => {
             for byte in name {

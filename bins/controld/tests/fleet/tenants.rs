@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 const TENANTS: u8 = 10;
-/// Pause between requests of a tenant, whose key may send five a second.
+/// Pause between requests of a tenant: its key may send five a second.
 const PACE: Duration = Duration::from_millis(300);
 /// Number of API keys of the hostile organization, each with its own rate limit.
 const HOSTILE_KEYS: usize = 16;

@@ -85,7 +85,7 @@ pub(crate) async fn me(
             roles,
             version,
         } => {
-            // The response also depends on the roles, whose changes do not change the version.
+            // The response also depends on the roles, and their changes do not change the version.
             let revision = roles_revision(&roles);
             let memberships = roles
                 .into_iter()

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Tables that a step may write, except the audit log, whose entries have random IDs.
+/// Tables that a step may write, except the audit log: its entries have random IDs.
 const TABLES: [&str; 5] = [
     "rollouts",
     "rollout_batches",

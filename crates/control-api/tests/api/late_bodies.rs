@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 /// Longer than a request may wait without a second authentication.
 const LATE: SignedDuration = SignedDuration::from_millis(40);
 
-/// Sends a request whose body arrives after `meanwhile`, which runs once the server waits for the
+/// Sends a request with a body that arrives after `meanwhile`, which runs once the server waits for the
 /// body. Returns the response.
 async fn late(
     world: &World,

@@ -99,7 +99,7 @@ impl World {
         (app, codes.collect(), cookies(&confirmed).session)
     }
 
-    /// Stores an authenticator of the user, none of whose codes was used.
+    /// Stores an authenticator of the user, without used codes.
     pub(crate) async fn give_totp(&self, user: UserId) -> TotpSecret {
         let secret = TotpSecret::new(*b"12345678901234567890");
         let place = format!("totp/{user}");

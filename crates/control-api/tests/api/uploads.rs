@@ -22,7 +22,7 @@ const HOSTILE: usize = 3;
 const SMALL_BYTES: usize = 1024 * 1024;
 const LARGEST_BYTES: usize = 32 * 1024 * 1024;
 
-/// Uploads a small bundle whose body ends when `gate` opens. `begun` is notified when its first
+/// Uploads a small bundle with a body that ends when `gate` opens. `begun` is notified when its first
 /// byte is read.
 async fn slow_upload(
     world: &World,

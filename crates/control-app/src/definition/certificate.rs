@@ -217,7 +217,7 @@ impl App {
         Ok(found)
     }
 
-    /// Checks that a bundle of the node names the certificate. Bundles whose certificates were
+    /// Checks that a bundle of the node names the certificate. Bundles with certificates that were
     /// never recorded are inspected first.
     async fn require_named(&self, node: NodeId, id: CertificateId) -> Result<(), Error> {
         let mut tx = self.store.read().await?;

@@ -11,7 +11,7 @@ use std::mem::take;
 
 impl Machine {
     /// Accepts the order. Only this function and [`Machine::reject`] increase the counter: an order
-    /// whose archive could not be fetched is sent again.
+    /// without a fetched archive is sent again.
     pub(super) fn accept(&mut self, order: &Order, before: ServedCertificates) -> Action {
         self.note(EventKind::BundleActivated, order.bundle.to_string());
         self.trial = self.begin_trial(order, before);

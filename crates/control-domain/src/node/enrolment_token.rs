@@ -146,7 +146,7 @@ impl EnrolmentToken {
         })
     }
 
-    /// State of the token at `now`. A token whose creator may no longer register nodes counts as
+    /// State of the token at `now`. A token of a creator that may no longer register nodes counts as
     /// revoked.
     pub fn state(&self, now: Timestamp) -> EnrolmentTokenState {
         if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Operator) {

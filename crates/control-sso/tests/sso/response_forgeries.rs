@@ -496,7 +496,7 @@ fn claims_name_their_replay_key_and_end() {
     assert_eq!(claims.replay_key().len(), 43);
 }
 
-/// Limits apply before parsing, whose time is quadratic in the number of attributes and namespaces.
+/// Limits apply before parsing: its time is quadratic in the number of attributes and namespaces.
 #[test]
 fn hostile_sizes_are_refused_quickly() {
     let battery = Battery::new();

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use sqlx::query;
 
 const MICROS_PER_MINUTE: i64 = 60_000_000;
-/// Tolerance for wrong clocks. A bucket whose fill time is later than an empty bucket's, by more
+/// Tolerance for wrong clocks. A bucket with a fill time later than an empty bucket's, by more
 /// than this, was written by a wrong clock.
 const MAX_CLOCK_ERROR_MICROS: i64 = 10_000_000;
 

@@ -22,7 +22,7 @@ use sqlx::any::AnyRow;
 
 /// Maximum number of confirmed bundles kept per node, as candidates for reverts.
 const MAX_CONFIRMED: i64 = 100;
-/// Maximum time between two reports whose difference is counted. After a longer silence, the time
+/// Maximum time between two reports with a counted difference. After a longer silence, the time
 /// of the requests is unknown.
 const MAX_SILENCE: SignedDuration = SignedDuration::from_mins(10);
 /// Tolerance for wrong clocks: a stored time later than the received one by more than this comes

@@ -27,7 +27,7 @@ pub(crate) struct SortColumns {
 }
 
 impl ListQuery {
-    /// Starts a list; `select` ends with `WHERE` and a first condition, whose single `?` stands for
+    /// Starts a list; `select` ends with `WHERE` and a first condition: its single `?` stands for
     /// `argument`.
     pub(crate) fn new(select: &str, argument: impl Argument) -> Self {
         let empty = Self {

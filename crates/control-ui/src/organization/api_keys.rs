@@ -69,7 +69,7 @@ struct Row {
     /// Name of the project that the key is limited to; empty without one.
     project: String,
     made: RelativeTime,
-    /// Name of the creator, whose rights limit the key's; empty if unknown.
+    /// Name of the creator; the key has at most its rights. Empty if unknown.
     maker: String,
     ends: Option<RelativeTime>,
     is_active: bool,

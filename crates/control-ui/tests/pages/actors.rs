@@ -51,7 +51,7 @@ impl Actor {
         self.org
     }
 
-    /// False for pages of keys, whose path does not contain the organization.
+    /// False for pages of keys: their path does not contain the organization.
     fn is_named_by(&self, page: &Page) -> bool {
         self.org.is_some() || !page.path.starts_with("/api-keys")
     }

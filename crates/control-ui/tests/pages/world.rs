@@ -262,7 +262,7 @@ impl World {
         self.session_since(user, self.app.now()).await
     }
 
-    /// Creates a session of the administrator whose proof of identity is too old for changes.
+    /// Creates a session of the administrator, with a proof of identity too old for changes.
     pub(crate) async fn stale_admin(&self) -> String {
         self.stale_session(self.admin_user().await).await
     }

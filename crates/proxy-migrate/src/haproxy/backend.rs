@@ -170,7 +170,7 @@ pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]
     !backend.is_closed
 }
 
-/// The first server whose connections would begin with different bytes than under `HAProxy`, and the
+/// The first server with connections that would begin with different bytes than under `HAProxy`, and the
 /// reason.
 fn relay_fault<'s>(
     upstream: &Upstream,

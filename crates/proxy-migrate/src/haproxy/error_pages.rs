@@ -6,8 +6,8 @@ use crate::kdl::Node;
 use crate::site::Site;
 use crate::source::Included;
 
-/// The block `error-pages` for a section and its defaults. A file contains a complete response,
-/// whose body becomes the page. Missing files, and responses that are not HTML, are noted.
+/// The block `error-pages` for a section and its defaults. A file contains a complete response, and
+/// its body becomes the page. Missing files, and responses that are not HTML, are noted.
 pub(super) fn read<'l>(
     site: &mut Site,
     lines: impl Iterator<Item = &'l Line>,

@@ -1,7 +1,7 @@
 //! Client certificates, requested in the handshake and verified after it.
 //!
 //! Browsers do not explain a failed handshake. Therefore the handshake succeeds for every client
-//! that proves possession of its certificate's key, or whose certificate cannot be parsed; requests
+//! that proves possession of its certificate's key, or sends an unreadable certificate; requests
 //! with a missing or rejected certificate are answered 495.
 
 use crate::certificate::leaf;

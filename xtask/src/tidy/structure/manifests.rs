@@ -1,4 +1,4 @@
-//! Check: crates have the workspace's lints, a licence, and a README whose examples are tests. The
+//! Check: crates have the workspace's lints, a licence, and a README with examples that are tests. The
 //! root has the licence texts.
 
 use crate::tidy::graph::Graph;

@@ -131,9 +131,9 @@ fn known(model: &Model, mut networks: Vec<IpNet>) -> Vec<IpNet> {
     networks
 }
 
-/// The members of `networks` that are in no member of `others`.
-fn outside(networks: &[IpNet], others: &[IpNet]) -> Vec<IpNet> {
-    let is_outside = |network: &&IpNet| !others.iter().any(|other| other.contains(*network));
+/// The members of `networks` that are in no member of `known`.
+fn outside(networks: &[IpNet], known: &[IpNet]) -> Vec<IpNet> {
+    let is_outside = |network: &&IpNet| !known.iter().any(|other| other.contains(*network));
     networks.iter().filter(is_outside).copied().collect()
 }
 
