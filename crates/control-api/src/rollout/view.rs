@@ -317,10 +317,8 @@ impl From<&RolloutProgress> for RolloutView {
             submitted_by: rollout.submitted_by,
             submitted_person: rollout.submitted_person,
             batches: batches.iter().map(BatchView::from).collect(),
-            progress: counts.map(|counts| ProgressView {
-                waits_for: waits_for.clone(),
-                ..ProgressView::new(counts, figures.clone())
-            }),
+            progress: counts
+                .map(|counts| ProgressView::new(counts, figures.clone(), waits_for.clone())),
             held_until: *held_until,
             commands: commands.iter().map(CommandView::from).collect(),
         }
@@ -481,7 +479,7 @@ impl From<&StoredBatch> for BatchView {
 }
 
 impl ProgressView {
-    fn new(counts: BatchCounts, figures: Option<StoredFigures>) -> Self {
+    fn new(counts: BatchCounts, figures: Option<StoredFigures>, waits_for: Option<String>) -> Self {
         let BatchCounts {
             nodes,
             unordered,
@@ -495,7 +493,7 @@ impl ProgressView {
             ready,
             reported,
             offline,
-            waits_for: None,
+            waits_for,
             figures: figures.map(FiguresView::from),
         }
     }

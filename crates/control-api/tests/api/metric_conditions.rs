@@ -105,6 +105,38 @@ async fn a_server_that_does_not_answer_stops_the_batch_at_its_deadline() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_waits_for_a_metrics_server_says_so() {
+    let mut world = World::new(Database::sqlite()).await;
+    world.allow_private_addresses(Timestamp::now);
+    let server = Receiver::answering("500 Internal Server Error");
+    let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+    let settings = json!({
+        "skip_gate": true, "on_failure": "pause", "soak_secs": 0, "deadline_secs": 86_400,
+        "prometheus": {"url": server.url(), "query": "up", "min": 1},
+    });
+    let id = fleet.start(&new, settings).await;
+    fleet.tick(0).await;
+    for index in 0..2 {
+        fleet.follow_order(index).await;
+    }
+    fleet.tick(0).await;
+    let answered = async {
+        loop {
+            let view = fleet.view(&id).await;
+            let reason = view["progress"]["waits_for"].as_str().unwrap();
+            if reason.starts_with("data for its gate: the metrics server: ") {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, answered).await.unwrap();
+    fleet.command(&id, "pause").await;
+    let view = fleet.view(&id).await;
+    assert_eq!(view["progress"]["waits_for"], Value::Null, "{view}");
+}
+
 #[tokio::test]
 async fn a_condition_needs_a_limit_and_a_public_address() {
     for world in worlds().await {

@@ -4,7 +4,8 @@ use crate::app::App;
 use crate::error::Error;
 use crate::rollout::scheduler::freeze_end;
 use control_domain::{
-    BatchCounts, Comparison, Figures, Gate, Observation, Rollout, Trim, WeighedFigures,
+    BatchCounts, Comparison, Figures, Gate, Observation, Rollout, RolloutState, Trim,
+    WeighedFigures,
 };
 use control_store::{CommandRecord, StoredBatch, Transaction};
 use jiff::Timestamp;
@@ -112,8 +113,11 @@ impl App {
                 let has_switched = seen.batch.is_some_and(|counts| counts.ready > 0);
                 seen.compared = has_switched.then_some(compared);
             }
-            seen.metric = self.metric_answer(&rollout, now);
-            waits_for = rollout.waits_for(&seen, now);
+            // A paused batch waits for a command, and its metrics server is not queried.
+            if rollout.state == RolloutState::Running {
+                seen.metric = self.metric_answer(&rollout, now);
+                waits_for = rollout.waits_for(&seen, now);
+            }
         }
         let mut held_until = None;
         if rollout.opens_batch(now) {
