@@ -23,6 +23,29 @@ fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
         .collect()
 }
 
+/// Runs commands of a page in `folder`, with `proxyd` in the path; returns the printed text.
+fn run(script: &str, folder: &Path) -> String {
+    let program = folder.join("proxyd");
+    if !program.exists() {
+        symlink(BINARY, program).unwrap();
+    }
+    let path = std::env::var("PATH").unwrap();
+    let output = Command::new("bash")
+        .args([
+            "-euc",
+            "trap 'kill $(jobs -p) 2> kill.log || true' EXIT; eval \"$0\"",
+        ])
+        .arg(script)
+        .env("PATH", format!("{}:{path}", folder.display()))
+        .env_remove("PROXYD_CONFIG")
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "{script}\n{out}\n{err}");
+    out
+}
+
 #[test]
 fn every_command_of_the_tutorial_runs_and_prints_what_it_says() {
     let page = page("learn/tutorial.md");
@@ -32,23 +55,9 @@ fn every_command_of_the_tutorial_runs_and_prints_what_it_says() {
         script = script.replace(port, &free_port().to_string());
     }
     let folder = tempfile::tempdir().unwrap();
-    symlink(BINARY, folder.path().join("proxyd")).unwrap();
-    let path = std::env::var("PATH").unwrap();
-    let output = Command::new("bash")
-        .args([
-            "-euc",
-            "trap 'kill $(jobs -p) 2> kill.log || true' EXIT; eval \"$0\"",
-        ])
-        .arg(&script)
-        .env("PATH", format!("{}:{path}", folder.path().display()))
-        .env_remove("PROXYD_CONFIG")
-        .current_dir(folder.path())
-        .output()
-        .unwrap();
-    let [out, err] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert!(output.status.success(), "{out}\n{err}");
+    let out = run(&script, folder.path());
     for line in blocks(&page, "text").concat().lines() {
-        assert!(out.contains(line), "`{line}` is not printed:\n{out}\n{err}");
+        assert!(out.contains(line), "`{line}` is not printed:\n{out}");
     }
 }
 
@@ -189,4 +198,67 @@ fn the_hundred_and_first_connection_of_a_client_is_refused_as_its_page_says() {
     let message = "Limit exceeded: connection_count - Current value 101 exceeds limit 100";
     assert!(refused.text().contains(message) && page.contains(message));
     drop(open);
+}
+
+/// Pages with commands that need no root, the number of such blocks from the beginning of the page, and
+/// a part of their output.
+const COMMANDS: [(&str, usize, &str); 6] = [
+    ("operate/capacity.md", 1, "memory"),
+    ("operate/doctor.md", 1, "configuration"),
+    ("operate/migrate.md", 1, "site.kdl test is successful"),
+    ("operate/top.md", 2, "upstream"),
+    ("operate/upstreams.md", 1, "="),
+    ("reference/admin.md", 2, "\"draining\":true"),
+];
+
+#[test]
+fn the_commands_of_pages_run_against_a_proxy() {
+    let upstream = Upstream::saying("ok");
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let admin = format!("127.0.0.1:{}", free_port());
+    let kdl = format!(
+        r#"
+        admin {{ address "{admin}"; unix-socket "{}" }}
+        listeners {{ listener "web" {{ address "127.0.0.1:0" }} }}
+        routes {{ route "app" {{ upstream "app" }} }}
+        upstreams {{ upstream "app" {{ target "{}" }} }}
+        "#,
+        file("admin.sock"),
+        upstream.address()
+    );
+    let proxyd = Proxyd::start(BINARY, &kdl);
+    // Sent, and ignored: the interface requires none.
+    fs::write(file("admin-token"), "not-required-here").unwrap();
+    let nginx = "events {}\nhttp { server { listen 8080; location / { return 204; } } }\n";
+    fs::write(file("nginx.conf"), nginx).unwrap();
+    run(
+        "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out target.crt -subj /CN=a 2> made",
+        folder.path(),
+    );
+    let replaced = [
+        (
+            "/etc/proxyd/proxyd.kdl",
+            proxyd.config().display().to_string(),
+        ),
+        ("127.0.0.1:9090", admin.clone()),
+        ("/etc/proxyd/admin-token", file("admin-token")),
+        ("/run/proxyd/admin.sock", file("admin.sock")),
+        ("top --once", format!("top --once --admin {admin}")),
+        ("/etc/nginx/nginx.conf", file("nginx.conf")),
+        ("10.0.0.1:8080", upstream.address().to_string()),
+    ];
+    for (path, count, expected) in COMMANDS {
+        let page = page(path);
+        let mut script = blocks(&page, "sh")[..count].concat();
+        // The rest of the page's block asks a target of another network.
+        if let Some(end) = script.find("# The same from a target") {
+            script.truncate(end);
+        }
+        for (from, to) in &replaced {
+            script = script.replace(from, to);
+        }
+        let out = run(&script, folder.path());
+        assert!(out.contains(expected), "{path}: {out}");
+    }
 }
