@@ -23,6 +23,7 @@ use proxy_upstream::TargetId;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
 const METHOD: &str = "/envoy.service.auth.v3.Authorization/Check";
 /// Length of a message's prefix: the compression flag, and the length of the message.
@@ -35,29 +36,35 @@ pub(crate) struct ExtAuthzClient {
     connection: RefCell<Option<GrpcConnection>>,
     /// Number of connections opened.
     opened: Cell<usize>,
+    /// Held while a connection is opened, so that calls in a burst share one.
+    connecting: Semaphore,
 }
 
 /// A connection, shared by all calls of the worker.
 #[derive(Clone, Debug)]
 struct GrpcConnection {
     sender: http2::SendRequest<Full<Bytes>>,
+    /// Distinguishes it from later ones of the client.
+    number: usize,
     /// The target; `None` for a Unix socket.
     target: Option<TargetId>,
     /// URL of the method.
     method: Uri,
 }
 
-/// A call in progress. If dropped after a timeout, it closes the connection to new calls, because
+/// A call in progress. If dropped after a timeout, it closes its connection to new calls, because
 /// the peer may be dead.
 struct PendingCall<'c> {
     client: &'c ExtAuthzClient,
     context: &'c CallContext,
+    /// Number of the connection on which the call was sent.
+    sent_on: Cell<Option<usize>>,
 }
 
 impl Drop for PendingCall<'_> {
     fn drop(&mut self) {
         if self.context.has_expired.get() {
-            self.client.connection.take();
+            self.client.leave(self.sent_on.get());
         }
     }
 }
@@ -81,6 +88,7 @@ impl ExtAuthzClient {
             endpoint,
             connection: RefCell::default(),
             opened: Cell::default(),
+            connecting: Semaphore::new(1),
         }
     }
 
@@ -93,34 +101,63 @@ impl ExtAuthzClient {
         context: &CallContext,
     ) -> Result<Decision, CallError> {
         let denial = &context.denial;
-        let _pending = PendingCall {
+        let pending = PendingCall {
             client: self,
             context,
+            sent_on: Cell::default(),
         };
         let message = CheckRequest::from(head);
-        let known = self.connection.borrow().clone();
-        if let Some(connection) = known.filter(|connection| connection.is_usable(upstream))
-            && let Ok(response) = connection.send(&message).await
-        {
-            return self.read(head, response, denial).await;
+        if let Some(connection) = self.usable(upstream) {
+            pending.sent_on.set(Some(connection.number));
+            if let Ok(response) = connection.send(&message).await {
+                return self.read(head, response, denial).await;
+            }
+            self.leave(pending.sent_on.get());
         }
-        let connection = self.connect(upstream).await?;
-        self.connection.replace(Some(connection.clone()));
+        let connection = self.connect_once(upstream).await?;
+        pending.sent_on.set(Some(connection.number));
         let response = connection.send(&message).await;
         let response = response.map_err(|_| CallError::Closed)?;
         self.read(head, response, denial).await
+    }
+
+    /// The open connection, if new calls may use it.
+    fn usable(&self, upstream: Option<AgentUpstream<'_>>) -> Option<GrpcConnection> {
+        let known = self.connection.borrow().clone();
+        known.filter(|connection| connection.is_usable(upstream))
+    }
+
+    /// Closes the connection with this number to new calls.
+    fn leave(&self, number: Option<usize>) {
+        let mut current = self.connection.borrow_mut();
+        current.take_if(|current| Some(current.number) == number);
+    }
+
+    /// Opens a connection, or takes the one that another call has just opened.
+    async fn connect_once(
+        &self,
+        upstream: Option<AgentUpstream<'_>>,
+    ) -> Result<GrpcConnection, CallError> {
+        // Never closed.
+        let _turn = self.connecting.acquire().await;
+        if let Some(connection) = self.usable(upstream) {
+            return Ok(connection);
+        }
+        let connection = self.connect(upstream).await?;
+        self.connection.replace(Some(connection.clone()));
+        Ok(connection)
     }
 
     async fn connect(
         &self,
         upstream: Option<AgentUpstream<'_>>,
     ) -> Result<GrpcConnection, CallError> {
-        let turn = self.opened.replace(self.opened.get().wrapping_add(1));
+        let number = self.opened.replace(self.opened.get().wrapping_add(1));
         let AgentLink {
             stream,
             target,
             origin,
-        } = link::connect(&self.endpoint, upstream, turn).await?;
+        } = link::connect(&self.endpoint, upstream, number).await?;
         let method = format!("{origin}{METHOD}").parse();
         let method = method.map_err(|_| CallError::Unreachable(format!("no host: {origin}")))?;
         let (sender, connection) = http2::handshake(LocalExecutor, TokioIo::new(stream))
@@ -132,6 +169,7 @@ impl ExtAuthzClient {
         });
         Ok(GrpcConnection {
             sender,
+            number,
             target,
             method,
         })

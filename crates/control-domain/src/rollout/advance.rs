@@ -198,7 +198,10 @@ impl Rollout {
         if now < soaked_at {
             return BatchStep::Wait(format!("the end of its soak at {soaked_at:.0}"));
         }
-        let suspicion = self.suspicion(seen).filter(|_| !is_late);
+        // A soak as long as the deadline would leave a suspicion no time.
+        let patience = deadline.max(soaked_at + seconds(self.strategy.soak_secs / 2));
+        let has_waited = patience <= now && !seen.is_after_outage;
+        let suspicion = self.suspicion(seen).filter(|_| !has_waited);
         match (verdict, suspicion) {
             (GateVerdict::Failed(failure), _) => {
                 BatchStep::change(self.fail(failure.to_string(), now))
@@ -208,7 +211,7 @@ impl Rollout {
                 BatchStep::change(self.fail(why, now))
             }
             (GateVerdict::NoData(why), _) => BatchStep::Wait(format!("data for its gate: {why}")),
-            // Further requests decide; at the deadline an insignificant difference stops nothing.
+            // Further requests decide; in the end an insignificant difference stops nothing.
             (GateVerdict::Passed, Some(suspicion)) => BatchStep::Wait(format!(
                 "more requests, since a difference may be chance: {suspicion}"
             )),

@@ -121,15 +121,20 @@ fn a_batch_passes_by_its_nodes_its_time_and_its_gate() {
 fn a_difference_that_is_not_sure_yet_lengthens_the_soak_up_to_the_deadline() {
     // 150 requests are compared with 1000, and 5xx may be 1 % more: 9 are evidence, 6 a suspicion.
     let (pass, fail) = (RolloutEvent::PassBatch, RolloutEvent::Fail);
-    for (errors, secs, expected) in [
-        (2, 10, Some(pass)),
-        (6, 9, None),
-        (6, 10, None),
-        (6, 99, None),
-        (6, 100, Some(pass)),
-        (9, 10, Some(fail)),
+    for (soak_secs, errors, secs, expected) in [
+        (10, 2, 10, Some(pass)),
+        (10, 6, 9, None),
+        (10, 6, 10, None),
+        (10, 6, 99, None),
+        (10, 6, 100, Some(pass)),
+        (10, 9, 10, Some(fail)),
+        // The deadline has passed when such a soak ends.
+        (DEADLINE_SECS, 2, 100, Some(pass)),
+        (DEADLINE_SECS, 6, 149, None),
+        (DEADLINE_SECS, 6, 150, Some(pass)),
+        (DEADLINE_SECS, 9, 149, Some(fail)),
     ] {
-        let rollout = running(Some(Gate::DEFAULT), BatchState::Switched, 10);
+        let rollout = running(Some(Gate::DEFAULT), BatchState::Switched, soak_secs);
         let seen = Observation {
             batch: Some(BatchCounts {
                 nodes: 1,

@@ -1,17 +1,19 @@
 //! gRPC: calls abandoned by clients.
 
-use crate::support::{begin, client, run};
+use crate::support::{begin, client, head, run};
 use agent_protocol::{Decision, HeaderEdit};
 use bytes::Bytes;
 use h2::server::SendResponse;
 use http::{HeaderMap, Response};
-use proxy_agent::CallError;
+use proxy_agent::{AgentClient, CallContext, CallError};
 use proxy_model::AgentProtocol;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::time::Duration;
 use tempfile::TempDir;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 
 /// A server that answers only after a signal.
 struct Server {
@@ -256,5 +258,60 @@ fn calls_that_clients_give_up_in_a_burst_cost_no_connection() {
             assert!(begin(&client, false).await.is_ok());
         }
         assert_eq!((server.connections.get(), server.ended.get()), (1, 0));
+    });
+}
+
+/// Begins a call that has expired once it is dropped.
+fn expired_call(client: &Rc<AgentClient>) -> JoinHandle<()> {
+    let client = Rc::clone(client);
+    tokio::task::spawn_local(async move {
+        let context = CallContext::default();
+        context.has_expired.set(true);
+        let answer = client.begin(Duration::ZERO, head(false), &context, None);
+        assert!(answer.await.is_err(), "the server does not answer");
+    })
+}
+
+#[test]
+fn a_burst_of_calls_opens_one_connection() {
+    run(async {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&folder);
+        server.is_answering.set(true);
+        let client = client(&folder.path().join("authz.sock"), AgentProtocol::ExtAuthz);
+
+        let calls: Vec<_> = (0..60)
+            .map(|_| {
+                let one = Rc::clone(&client);
+                tokio::task::spawn_local(async move { begin(&one, false).await.map(drop) })
+            })
+            .collect();
+        for call in calls {
+            assert!(call.await.unwrap().is_ok());
+        }
+
+        assert_eq!(server.connections.get(), 1);
+    });
+}
+
+#[test]
+fn a_call_that_expires_closes_its_own_connection_only() {
+    run(async {
+        let folder = TempDir::new().unwrap();
+        let server = Server::start(&folder);
+        let client = client(&folder.path().join("authz.sock"), AgentProtocol::ExtAuthz);
+        let [first, second] = [expired_call(&client), expired_call(&client)];
+        server.wait_for_calls(2).await;
+        first.abort();
+        assert!(first.await.is_err());
+        server.is_answering.set(true);
+        assert!(begin(&client, false).await.is_ok());
+        assert_eq!(server.connections.get(), 2, "the first is left");
+
+        second.abort();
+        assert!(second.await.is_err());
+
+        assert!(begin(&client, false).await.is_ok());
+        assert_eq!(server.connections.get(), 2, "the second is kept");
     });
 }
