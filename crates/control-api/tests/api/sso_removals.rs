@@ -8,7 +8,7 @@ use control_testkit::{OidcBehaviour, OidcProvider};
 use serde_json::{Value, json};
 
 impl Site {
-    async fn own_id(&self, browser: &Browser) -> String {
+    pub(crate) async fn own_id(&self, browser: &Browser) -> String {
         let me = self.ask(browser, Method::GET, "/users/me", &Value::Null);
         let me: Value = serde_json::from_str(&me.await.text).unwrap();
         me["id"].as_str().unwrap().to_owned()

@@ -284,6 +284,46 @@ async fn a_user_joins_another_organization_by_its_own_proof_if_it_has_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_user_without_a_password_needs_one_before_it_joins_another_organization() {
+    for site in sites().await {
+        let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
+        let own_admin = site.connect(&oidc(&provider.issuer)).await;
+        let mut vouched = Browser::default();
+        site.sign_in_by_oidc(&provider, &mut vouched).await;
+        let other = site.world.other.org;
+        let admin = site.world.user(other, Role::Admin).await;
+        let path = format!("/orgs/{other}/invitations");
+        let body = json!({"email": "new@example.test", "role": "reader"});
+        let invited = site.call(&admin, Method::POST, &path, &body).await;
+        let invited: Value = serde_json::from_str(&invited.text).unwrap();
+        let body = json!({"secret": invited["secret"]});
+        let join = "/invitations/join";
+        let refused = site.ask(&vouched, Method::POST, join, &body).await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(refused.text.contains("second factor"), "{}", refused.text);
+        let (org, user) = (site.org(), site.own_id(&vouched).await);
+        let path = format!("/orgs/{org}/members/{user}/reset-password");
+        let link = site.call(&own_admin, Method::POST, &path, &Value::Null);
+        let link: Value = serde_json::from_str(&link.await.text).unwrap();
+        let new = json!({"secret": link["secret"], "password": PASSWORD});
+        let path = "/password-resets/use";
+        let set = site.call(&Credential::None, Method::POST, path, &new).await;
+        assert!(set.status.is_success(), "{}", set.text);
+        let mut vouched = Browser::default();
+        site.sign_in_by_oidc(&provider, &mut vouched).await;
+        let proof = json!({"password": PASSWORD});
+        let path = "/users/me/strong";
+        let proven = site.ask(&vouched, Method::POST, path, &proof).await;
+        vouched.take(proven.headers());
+        let joined = site.ask(&vouched, Method::POST, join, &body).await;
+        assert!(joined.status.is_success(), "{}", joined.text);
+        let path = format!("/orgs/{other}");
+        let reached = site.ask(&vouched, Method::GET, &path, &Value::Null);
+        assert_eq!(reached.await.status, StatusCode::OK);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_administrator_tries_the_connection_and_nothing_else_changes() {
     for site in sites().await {
         let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));

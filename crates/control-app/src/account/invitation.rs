@@ -187,8 +187,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::Invalid`] for a secret without a valid invitation; [`Refusal::NotFresh`] if the user has a
-    /// password or a second factor and the session has proven neither.
+    /// [`Error`]; [`Refusal::Invalid`] for a secret without a valid invitation, and for a user with neither a password nor
+    /// a second factor; [`Refusal::NotFresh`] if the user has one and the session has not proven it.
     pub async fn join_organization(
         &self,
         call: &Call,
@@ -217,9 +217,9 @@ impl App {
     }
 }
 
-/// Refuses a session that only an identity provider vouched for, if the user has a password or a
-/// second factor: an administrator of the user's organization may have set them, and could use them
-/// to enter the organization that is joined.
+/// Refuses a session that only an identity provider vouched for. An administrator of the user's
+/// organization may have set its password or second factor, and could use them to enter the
+/// organization that is joined. Without either, no sign-in of the user would reach it.
 async fn check_own_proof(
     tx: &mut Transaction,
     user: UserId,
@@ -235,7 +235,10 @@ async fn check_own_proof(
     if found.value.password.is_some() || has_totp {
         return Err(Refusal::NotFresh.into());
     }
-    Ok(())
+    let reason = "needs an account with a password or a second factor, since single sign-on reaches \
+                  its own organization alone: set a second factor up in the profile, or ask an \
+                  administrator for a link that sets a password";
+    Err(Refusal::invalid("secret", reason).into())
 }
 
 /// The user with the address, `None` without one; refuses the address of a member. Administrators
