@@ -55,7 +55,7 @@ pub(crate) struct AuditEntryView {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditList {
     items: Vec<AuditEntryView>,
-    /// Cursor of the next page; absent on the last page. A page scans at most 5 000 entries, so one
+    /// Cursor of the next page; null on the last page. A page scans at most 5 000 entries, so one
     /// with fewer items than requested may have a next page.
     next_cursor: Option<i64>,
 }

@@ -17,7 +17,7 @@ use control_app::{App, Call, NodeSelection, PageOrder, RolloutFilter, SortColumn
 use control_domain::{
     BatchSize, Gate, MetricCondition, NewRollout, OnFailure, RolloutCommand, RolloutState, Strategy,
 };
-use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
+use control_wire::{BundleId, NodeId, ProjectId, RolloutId, rfc3339};
 use jiff::Timestamp;
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -70,6 +70,7 @@ pub(crate) struct NewRolloutRequest {
     on_failure: Option<OnFailure>,
     /// No batch is opened before this time.
     #[schema(value_type = Option<String>, format = DateTime)]
+    #[serde(default, deserialize_with = "rfc3339::optional")]
     not_before: Option<Timestamp>,
 }
 

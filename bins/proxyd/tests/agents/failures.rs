@@ -293,6 +293,7 @@ fn no_more_calls_wait_for_an_agent_than_its_queue_allows() {
     let response = proxyd.connect().ask(get("/", &[]));
 
     assert_eq!(response.status, 503);
+    assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "agent_queue_full");
     let depth = "proxy_agent_queue_depth{agent=\"waf\"}";
     assert!((metric(&mut proxyd.connect(), depth) - 2.0).abs() < 0.1);

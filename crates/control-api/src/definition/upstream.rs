@@ -66,7 +66,7 @@ pub(crate) struct TargetBody {
     /// Host and port.
     #[schema(example = "10.0.0.1:8080", max_length = 300)]
     address: String,
-    /// The share under `weighted`; absent: 1.
+    /// The share of requests under every kind of load balancing; absent: 1.
     #[serde(default = "one")]
     #[schema(maximum = 10000)]
     weight: u32,

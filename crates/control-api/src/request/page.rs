@@ -25,7 +25,7 @@ pub(crate) enum OrderName {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct List<T> {
     items: Vec<T>,
-    /// Cursor of the next page; absent on the last page.
+    /// Cursor of the next page; null on the last page.
     next_cursor: Option<String>,
 }
 

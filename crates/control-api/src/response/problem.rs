@@ -199,7 +199,11 @@ impl Problem {
         let status = StatusCode::SERVICE_UNAVAILABLE;
         Self {
             retry_after: Some(BUSY_RETRY_SECS),
-            ..Self::new(status, ErrorCode::ServiceUnavailable, message)
+            ..Self::new(
+                status,
+                ErrorCode::ServiceUnavailable,
+                format!("Service unavailable: {message}"),
+            )
         }
     }
 

@@ -7,8 +7,10 @@ use axum::routing::get;
 use axum::{Json, Router};
 use control_domain::Role;
 use control_http::SessionCookie;
+use control_wire::BundleId;
 use serde_json::{Value, json};
 use tower::ServiceExt;
+use uuid::Uuid;
 
 const PROJECTS: &str = "/orgs/{org}/projects";
 const UPSTREAMS: &str = "/projects/{project}/upstreams";
@@ -104,6 +106,9 @@ async fn a_time_has_the_form_of_rfc_3339() {
         ] {
             let body = json!({"name": "a", "expires_at": time});
             assert_eq!(field(&world, "/api-keys", &full, body).await, "expires_at");
+            let body = json!({"bundle": BundleId(Uuid::nil()), "not_before": time});
+            let path = "/projects/{project}/rollouts";
+            assert_eq!(field(&world, path, &full, body).await, "not_before");
             let listed = world
                 .get(
                     &format!("/orgs/{{org}}/audit?since={}", time.replace(' ', "%20")),
@@ -289,7 +294,7 @@ async fn a_removed_member_sees_no_organization() {
             .await;
         assert_eq!(done.status, StatusCode::NO_CONTENT, "{}", done.text);
         let key = format!("/api-keys/{}", made.text("id"));
-        let unknown = uuid::Uuid::now_v7();
+        let unknown = Uuid::now_v7();
         let body = json!({"name": "other"});
         for (method, path) in [
             (Method::GET, "/orgs/{org}".to_owned()),

@@ -12,6 +12,8 @@ pub(super) fn find(model: &Model, faults: &mut Diagnostics) {
     trace_sampling(model, &mut found);
     queue_wait(model, &mut found);
     dns(model, &mut found);
+    admin_token(model, &mut found);
+    access_log(model, &mut found);
     model
         .listeners
         .iter()
@@ -135,6 +137,25 @@ fn dns(model: &Model, found: &mut Vec<Ineffective>) {
             dns.max_ttl.place(),
             &cause,
         ));
+    }
+}
+
+/// Access to the Unix socket is a matter of its file's mode.
+fn admin_token(model: &Model, found: &mut Vec<Ineffective>) {
+    let admin = &model.admin;
+    if admin.address.is_none() {
+        let cause = Cause::at("under `address \"off\"`", admin.address.place());
+        let place = admin.token_file.as_ref().and_then(Setting::place);
+        found.push(Ineffective::new("token-file", place, &cause));
+    }
+}
+
+fn access_log(model: &Model, found: &mut Vec<Ineffective>) {
+    let log = &model.observability.access_log;
+    if !*log.enabled {
+        let cause = Cause::at("under `enabled #false`", log.enabled.place());
+        found.push(Ineffective::new("format", log.format.place(), &cause));
+        found.push(Ineffective::new("path", log.path.place(), &cause));
     }
 }
 

@@ -23,6 +23,9 @@ pub(super) enum AgentFailure {
     Call(CallError),
 }
 
+/// `Retry-After` of a request that finds the queue of an agent full.
+const QUEUE_RETRY: Duration = Duration::from_secs(1);
+
 impl AgentFailure {
     /// The outcome for metrics and logs.
     pub(super) fn outcome(&self) -> AgentOutcome {
@@ -73,6 +76,7 @@ impl AgentFailure {
             Self::QueueFull(LimitReached { held, max }) => {
                 named(format!("{held} calls without an answer, {max} allowed"))
                     .with_setting(LimitSetting::MaxAgentQueueDepth.path())
+                    .with_retry_after(QUEUE_RETRY)
             }
             Self::Call(error @ CallError::TooLarge(_)) => {
                 named(error.to_string()).with_setting(LimitSetting::MaxAgentResponse.path())

@@ -99,7 +99,7 @@ pub const ERRORS_TOTAL: Metric = Metric::counter(
 pub const BLOCKED_REQUESTS_TOTAL: Metric = Metric::counter(
     "proxy_blocked_requests_total",
     &["reason"],
-    "Requests that a policy or an agent refused, by reason.",
+    "Requests that a rate limit or an agent refused, by reason.",
     workers::blocked,
 );
 /// Requests on routes that cache.
