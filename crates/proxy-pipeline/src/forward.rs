@@ -33,7 +33,6 @@ use acquired::{Acquired, PooledConnection, UpstreamConnection};
 use attempts::{Answered, AttemptOutcome, Attempts};
 use bytes::Bytes;
 use destination::{Destination, within_try};
-use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body::Body as _;
 use proxy_clock::{RequestTimers, Tick};
@@ -70,6 +69,7 @@ pub(crate) async fn send(
         body = Some(held).filter(|body| !body.is_end_stream());
     }
     circuit_breaker::admit(exchange, to.route, to.upstream)?;
+    let to = chosen_now(exchange, to);
     let length = match (&body, exchange.head.headers.content_length()) {
         (Some(_), None) => Length::Chunked,
         (Some(_), Some(_)) => Length::Known,
@@ -123,6 +123,38 @@ pub(crate) async fn send(
     };
     attempts.settle(status, &built);
     built
+}
+
+/// Chooses the target again for a request that may have waited since the decision: targets may have
+/// failed, and requests that wait together would all get the target that was next at their beginning.
+#[inline]
+fn chosen_now<'p>(exchange: &Exchange, to: Destination<'p>) -> Destination<'p> {
+    let route = to.route;
+    let may_have_waited = route.buffer_requests
+        || route.agents.is_some()
+        || route.credentials.is_some()
+        || exchange.completion.record.waits.queued().is_some();
+    if may_have_waited {
+        choose_again(exchange, to)
+    } else {
+        to
+    }
+}
+
+/// The target that the balancer chooses now; the earlier one if none is usable.
+#[cold]
+fn choose_again<'p>(exchange: &Exchange, mut to: Destination<'p>) -> Destination<'p> {
+    let worker = exchange.worker();
+    let view = WorkerView {
+        worker,
+        active: exchange.active(),
+        now: worker.time.elapsed(),
+    };
+    let balancer = to.upstream.balancing.balancer;
+    let state = view.balancer(to.upstream);
+    let chosen = state.and_then(|state| balancer.choose(&state, &to.choice.request, &[]));
+    to.choice.target = chosen.unwrap_or(to.choice.target);
+    to
 }
 
 /// Makes the upload remove fields from the trailers that the route or agents have set in the head.
@@ -327,8 +359,10 @@ impl Attempts<'_, '_> {
             return;
         };
         let edits = header_edits::for_request(self.exchange.edits.as_deref(), self.to.route);
-        let target = usize::from(self.to.choice.target);
-        let target = self.to.upstream.targets.get(target);
+        // After a failed connect it is another one than was chosen.
+        let reached = self.exchange.completion.record.parts.upstream;
+        let reached = reached.map_or(self.to.choice.target, |(_, target)| target);
+        let target = self.to.upstream.targets.get(usize::from(reached));
         let names = written_back::Names {
             origin: self.exchange.client_origin.as_deref().unwrap_or_default(),
             set_host: written_back::set_host(edits),
@@ -375,7 +409,7 @@ impl Attempts<'_, '_> {
                 let (mut head, ()) = response.into_parts();
                 self.write_back(&mut head.headers);
                 response_head::apply(self.exchange.response_edits(route), &mut head);
-                head.headers.remove(CONTENT_LENGTH);
+                upgrade::remove_content_fields(&mut head.headers);
                 return Ok(Response::from_parts(head, Body::bytes(Bytes::new())));
             }
         };

@@ -41,6 +41,7 @@ pub fn handle(
     let mut exchange = Exchange::begin(worker, stream, head, fields, body);
     async move {
         let served = panic::contain(pin!(serve(&mut exchange))).await;
+        let served = served.and_then(|response| check_tunnel(&mut exchange, response));
         let response = match served {
             Ok(response) => response,
             Err(problem) => {
@@ -55,6 +56,24 @@ pub fn handle(
         } = exchange;
         Reply::finish(completion, is_grpc, response)
     }
+}
+
+/// Refuses a 2xx response to an HTTP/2 client that wants a tunnel, unless a target has switched: the
+/// client would take its body for the tunnel's bytes. [RFC 8441 §4]
+#[inline]
+fn check_tunnel(
+    exchange: &mut Exchange,
+    response: Response<Body>,
+) -> Result<Response<Body>, Problem> {
+    let is_mistaken = !exchange.client().exclusive
+        && exchange.head.wants_tunnel()
+        && response.status().is_success()
+        && exchange.record().upgrade.is_none();
+    if is_mistaken {
+        let detail = Detail::text("the route answers without a target");
+        return Err(Problem::new(Reason::UpgradeDeclined, detail));
+    }
+    Ok(response)
 }
 
 async fn serve(exchange: &mut Exchange) -> Result<Response<Body>, Problem> {

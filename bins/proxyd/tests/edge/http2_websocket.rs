@@ -37,6 +37,28 @@ fn websocket() -> Upstream {
     })
 }
 
+/// Accepts upgrades and echoes, and answers other requests with a page.
+fn websocket_and_page() -> Upstream {
+    Upstream::start(|served| {
+        while let Some(request) = served.request() {
+            let Some(key) = request.fields.get("sec-websocket-key") else {
+                served.send(ok("page"));
+                continue;
+            };
+            let accept = accept(key);
+            served.send(format!(
+                "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                 Sec-WebSocket-Accept: {accept}\r\n\r\n"
+            ));
+            while let Ok(bytes) = served.some() {
+                served.send(bytes);
+            }
+            served.end();
+            return;
+        }
+    })
+}
+
 fn accept(key: &str) -> String {
     let text = [key, "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"].concat();
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, text.as_bytes()))
@@ -123,6 +145,67 @@ fn an_upstream_that_does_not_switch_opens_no_tunnel() {
         let id = answer.header("x-correlation-id").unwrap();
         assert_eq!(proxyd.error_record(id).text("reason"), "upgrade_declined");
     });
+}
+
+#[test]
+fn a_route_without_a_target_opens_no_tunnel() {
+    let kdl = r#"
+        listeners { listener "main" { address "127.0.0.1:0"; h2c #true } }
+        routes { route "all" { respond 200 "hello" } }
+        "#;
+    let proxyd = start(kdl, &[]);
+
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
+        while !http.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+        let answer = http.ask(connect("websocket")).await;
+        assert_eq!(answer.status, 502);
+        let id = answer.header("x-correlation-id").unwrap();
+        assert_eq!(proxyd.error_record(id).text("reason"), "upgrade_declined");
+        assert_eq!(http.ask(ask("GET", "/")).await.status, 200);
+    });
+}
+
+#[test]
+fn tunnels_are_neither_stored_nor_taken_from_the_store_nor_copied() {
+    let (upstream, copies) = (websocket_and_page(), Upstream::saying("copy"));
+    let kdl = format!(
+        r#"
+        listeners {{ listener "main" {{ address "127.0.0.1:0"; h2c #true }} }}
+        routes {{ route "all" {{
+            upstream "u"
+            cache {{ ttl-secs 60 }}
+            shadow {{ upstream "s" }}
+        }} }}
+        upstreams {{
+            upstream "u" {{ target "{}" }}
+            upstream "s" {{ target "{}" }}
+        }}
+        system {{ worker-threads 1 }}
+        "#,
+        upstream.address(),
+        copies.address()
+    );
+    let proxyd = start(&kdl, &[]);
+
+    block_on(async {
+        let mut http = Http2::prior_knowledge(proxyd.address()).await;
+        while !http.send.is_extended_connect_protocol_enabled() {
+            tokio::task::yield_now().await;
+        }
+        let (status, _, first) = open(&mut http).await;
+        assert_eq!(status, 200);
+        let page = http.ask(ask("GET", "/chat")).await;
+        assert_eq!((page.status.as_u16(), page.text()), (200, "page"));
+        let (status, _, (mut up, mut down)) = open(&mut http).await;
+        assert_eq!(status, 200);
+        crate::support::send_some(&mut up, b"hello").await;
+        assert_eq!(down.data().await.unwrap().unwrap(), "hello");
+        drop(first);
+    });
+    assert_eq!(copies.wait_for_requests(1).len(), 1, "of the page");
 }
 
 #[test]

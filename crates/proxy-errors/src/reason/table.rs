@@ -227,7 +227,7 @@ reasons! {
     ResponseTruncated "response_truncated" ResponseValidation, "http_response_incomplete", "response incomplete";
     /// The target switched protocols without a request for it, or to another protocol.
     UnaskedUpgrade "unasked_upgrade" ResponseValidation, "http_upgrade_failed", "unexpected protocol switch";
-    /// The target did not switch to the protocol that an HTTP/2 client requested.
+    /// The target did not switch to the protocol that an HTTP/2 client requested, or the route answers without a target.
     UpgradeDeclined "upgrade_declined" ResponseValidation, "http_upgrade_failed", "upgrade declined";
     /// The target sent too many informational responses.
     TooManyInformational "too_many_informational" ResponseValidation, "http_protocol_error", "too many informational responses";

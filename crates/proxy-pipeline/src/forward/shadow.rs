@@ -45,7 +45,9 @@ pub(crate) fn begin(exchange: &mut Exchange, route: &RoutePlan) {
         return;
     };
     let head = &exchange.head;
-    let is_upgrade = head.method == Method::CONNECT || head.headers.has(KnownHeaders::UPGRADE);
+    let is_upgrade = head.method == Method::CONNECT
+        || head.headers.has(KnownHeaders::UPGRADE)
+        || head.wants_tunnel();
     let sampled = exchange.worker().ids.random() < shadow.share || shadow.share == u64::MAX;
     if is_upgrade || !sampled {
         return;

@@ -7,8 +7,8 @@ use crate::response::body::Body;
 use crate::response::response_head;
 use crate::upload::request_body::RequestBody;
 use bytes::Bytes;
-use http::header::{CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, UPGRADE};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::header::{self, CONNECTION, CONTENT_LENGTH, SEC_WEBSOCKET_ACCEPT, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
 use proxy_pool::{Connection, ConnectionPermit, Tunnel};
@@ -69,6 +69,24 @@ pub(crate) fn open(
         head.headers.insert(SEC_WEBSOCKET_ACCEPT, answer);
     }
     Ok(agree(exchange, route, tunnel, None, head, requested))
+}
+
+/// Removes the fields that describe the body of a refused extended CONNECT, which is not forwarded.
+pub(super) fn remove_content_fields(headers: &mut HeaderMap) {
+    const OF_CONTENT: [HeaderName; 9] = [
+        CONTENT_LENGTH,
+        header::CONTENT_TYPE,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LANGUAGE,
+        header::CONTENT_RANGE,
+        header::ETAG,
+        header::LAST_MODIFIED,
+        HeaderName::from_static("content-digest"),
+        HeaderName::from_static("repr-digest"),
+    ];
+    for name in &OF_CONTENT {
+        headers.remove(name);
+    }
 }
 
 fn agree(

@@ -142,8 +142,7 @@ async fn answer(
     let is_selected = matches!(miss_reason, MissReason::Stale | MissReason::Request);
     let earlier = found.response.filter(|_| is_selected);
     // A stale response may replace an error even if the new one is not stored.
-    let is_fetched = fill.is_some() || may_fill && earlier.is_some();
-    if !is_fetched {
+    if fill.is_none() && earlier.is_none() {
         return Ok(miss(exchange, cached, miss_reason));
     }
     let fetch = Fetch {
@@ -151,6 +150,7 @@ async fn answer(
         fill,
         earlier,
         miss_reason,
+        is_complete: may_fill,
     };
     let response = fetch.run(exchange, outcome, end_by).await?;
     Ok(Answer::Response(response))

@@ -3,7 +3,6 @@
 
 use crate::exchange::Exchange;
 use crate::limits::request_permits::TunnelPermits;
-use crate::worker::connection_info::ExtendedConnectProtocol;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ClientKey, LimitReached};
 
@@ -11,11 +10,7 @@ use proxy_limits::{ClientKey, LimitReached};
 /// until the response's body ends.
 #[inline]
 pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
-    if exchange.client().exclusive {
-        return Ok(());
-    }
-    let asked = exchange.head.extensions.get::<ExtendedConnectProtocol>();
-    if asked.is_none() {
+    if exchange.client().exclusive || !exchange.head.wants_tunnel() {
         return Ok(());
     }
     take(exchange)

@@ -174,7 +174,12 @@ impl ActivePlan {
         registry: &Arc<Registry>,
         worker: usize,
     ) -> Self {
-        Self::new(plan, connectors, Arc::clone(&self.limits), registry, worker)
+        let limits = Arc::clone(&self.limits);
+        Self {
+            // The routes are the same: a correct password needs no second hash.
+            credential_caches: self.credential_caches.clone(),
+            ..Self::new(plan, connectors, limits, registry, worker)
+        }
     }
 
     /// Adopts the connections to agents that `earlier` and this plan share.

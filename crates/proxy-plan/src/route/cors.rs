@@ -97,6 +97,11 @@ impl CorsPlan {
             let vary = HeaderValue::from_static("Origin");
             edits.add.push(field(VARY, vary));
         }
+        // On every response, since a cache may give it to a request of another origin.
+        if self.is_any {
+            let all = HeaderValue::from_static("*");
+            edits.set.push(field(ACCESS_CONTROL_ALLOW_ORIGIN, all));
+        }
         let Some(origin) = headers.get(ORIGIN) else {
             return edits;
         };
@@ -104,12 +109,10 @@ impl CorsPlan {
         if !self.origins.iter().any(|pattern| pattern.matches(text)) {
             return edits;
         }
-        let allowed = if self.is_any {
-            HeaderValue::from_static("*")
-        } else {
-            origin.clone()
-        };
-        edits.set.push(field(ACCESS_CONTROL_ALLOW_ORIGIN, allowed));
+        if !self.is_any {
+            let allowed = origin.clone();
+            edits.set.push(field(ACCESS_CONTROL_ALLOW_ORIGIN, allowed));
+        }
         if self.credentials {
             let value = HeaderValue::from_static("true");
             edits

@@ -39,6 +39,31 @@ fn a_buffered_request_reaches_its_target_whole() {
 }
 
 #[test]
+fn requests_that_are_buffered_together_go_to_targets_in_turn() {
+    let targets = [Upstream::echo(), Upstream::echo()];
+    let [first, second] = targets.each_ref().map(Upstream::address);
+    let proxyd = Config::new()
+        .route("all", "upstream \"u\"; policies { buffer-requests #true }")
+        .upstream("u", &format!("target \"{first}\"; target \"{second}\""))
+        .start();
+    let mut clients: Vec<_> = (0..4).map(|_| proxyd.connect()).collect();
+    for client in &mut clients {
+        let head = "Content-Length: 4\r\nExpect: 100-continue\r\n";
+        client.send(request("POST /", head, ""));
+        assert_eq!(client.head().status, 100);
+    }
+
+    for client in &mut clients {
+        client.send("body");
+        assert_eq!(client.response().text(), "body");
+    }
+
+    for target in &targets {
+        assert_eq!(target.requests().len(), 2);
+    }
+}
+
+#[test]
 fn a_buffered_request_keeps_its_trailers() {
     let upstream = Upstream::echo();
     let proxyd = held(

@@ -404,9 +404,7 @@ fn a_stale_response_is_served_in_place_of_an_error() {
             "Cache-Control: max-age=1\r\nAge: 10\r\nETag: \"e\"\r\n",
             "old",
         ),
-        2 => answer(503, "", "down"),
-        // The connection ends.
-        _ => String::new(),
+        _ => answer(503, "", "down"),
     });
     let proxyd = cached(&upstream, "stale-if-error-secs 600");
     let mut client = proxyd.connect();
@@ -423,10 +421,43 @@ fn a_stale_response_is_served_in_place_of_an_error() {
         "{}",
         status(&stale)
     );
+    let stale = client.ask(get("/", &[("Range", "bytes=1-")]));
+    assert_eq!((stale.status, stale.text()), (206, "ld".to_owned()));
     drop(upstream);
     let stale = ask(&mut client, "/");
     assert_eq!((stale.status, stale.text()), (200, "old".to_owned()));
+    client.send(request("HEAD /", "", ""));
+    let stale = client.head();
+    assert_eq!(
+        (stale.status, stale.fields.get("content-length")),
+        (200, Some("3"))
+    );
     assert!(ask(&mut client, "/other").status >= 502);
+}
+
+#[test]
+fn a_request_for_a_part_of_a_stale_response_is_forwarded_as_it_is() {
+    let upstream = scripted(|number| match number {
+        1 => answer(
+            200,
+            "Cache-Control: max-age=1\r\nAge: 10\r\nETag: \"e\"\r\n",
+            "old",
+        ),
+        2 => answer(206, "Content-Range: bytes 1-2/3\r\nETag: \"f\"\r\n", "ew"),
+        _ => answer(200, FRESH, "new"),
+    });
+    let proxyd = cached(&upstream, "stale-if-error-secs 600");
+    let mut client = proxyd.connect();
+    assert_eq!(ask(&mut client, "/").text(), "old");
+
+    let part = client.ask(get("/", &[("Range", "bytes=1-")]));
+
+    assert_eq!((part.status, part.text()), (206, "ew".to_owned()));
+    assert_eq!(status(&part), "proxyd; fwd=stale");
+    let seen = upstream.last_request();
+    assert_eq!(seen.fields.get("range"), Some("bytes=1-"));
+    assert!(!seen.fields.has("if-none-match"));
+    assert_eq!(ask(&mut client, "/").text(), "new");
 }
 
 #[test]

@@ -91,4 +91,7 @@ fn every_origin_may_use_what_is_public() {
 
     assert_eq!(fields.all("access-control-allow-origin"), ["*"]);
     assert!(!fields.has("vary"));
+    // A cache may give this response to a request with an origin.
+    let fields = proxyd.connect().ask(get("/", &[])).fields;
+    assert_eq!(fields.all("access-control-allow-origin"), ["*"]);
 }

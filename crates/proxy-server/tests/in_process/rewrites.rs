@@ -1,7 +1,8 @@
 //! Paths rewritten for the upstream, and paths in its responses rewritten back.
 
 use crate::support::{Config, reason, refusal};
-use proxy_testkit::{Upstream, get};
+use proxy_testkit::{Upstream, closed_port, get};
+use std::net::TcpListener;
 
 #[test]
 fn an_upstream_gets_the_rewritten_path() {
@@ -131,6 +132,33 @@ fn locations_and_cookies_are_written_back() {
         .fields;
     assert_eq!(fields.get("location"), Some("/inner/a"));
     assert_eq!(fields.get("set-cookie"), Some("a=1; Path=/inner"));
+}
+
+#[test]
+fn a_location_of_the_target_that_answers_is_written_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let location = format!("http://{}/inner/x", listener.local_addr().unwrap());
+    let second = Upstream::start_on(listener, move |served| {
+        while served.request().is_some() {
+            served.send(format!(
+                "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
+            ));
+        }
+    });
+    let route = r#"upstream "u"; rewrite { replace-prefix "/app" "/inner" }"#;
+    let targets = format!(
+        "target \"{}\"; target \"{}\"",
+        closed_port(),
+        second.address()
+    );
+    let proxyd = Config::new()
+        .route("all", route)
+        .upstream("u", &targets)
+        .start();
+
+    let response = proxyd.connect().ask(get("/app/a", &[]));
+
+    assert_eq!(response.fields.all("location"), ["http://a.test/app/x"]);
 }
 
 #[test]

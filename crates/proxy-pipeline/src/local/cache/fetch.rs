@@ -27,6 +27,8 @@ pub(super) struct Fetch<'p> {
     /// The stored response that is no longer fresh.
     pub(super) earlier: Option<Arc<StoredResponse>>,
     pub(super) miss_reason: MissReason,
+    /// False for HEAD and ranges: their responses are not stored, but a stale one may replace them.
+    pub(super) is_complete: bool,
 }
 
 impl<'p> Fetch<'p> {
@@ -76,6 +78,7 @@ impl<'p> Fetch<'p> {
             fill,
             earlier,
             miss_reason,
+            is_complete,
         } = self;
         let now = admission::admit(exchange, cached.route, outcome, end_by).await?;
         let Outcome::Forward(upstream, choice) = outcome else {
@@ -87,7 +90,7 @@ impl<'p> Fetch<'p> {
         // If the last response could not be stored, this one is for its client only: the client's
         // own conditions may save the body.
         let is_shared = fill.as_ref().is_some_and(Fill::is_shared);
-        if earlier.is_some() || is_shared {
+        if is_complete && (earlier.is_some() || is_shared) {
             set_conditions(exchange, earlier.as_deref());
         }
         let destination = Destination {
@@ -97,10 +100,10 @@ impl<'p> Fetch<'p> {
             total: end_by.map(|end| end.saturating_sub(now)),
         };
         let requested_at = exchange.worker().time.clock_reading();
-        exchange.is_for_store = true;
+        exchange.is_for_store = is_complete;
         let sending = forward::send(exchange, destination).await;
         exchange.is_for_store = false;
-        let response = sending?;
+        let mut response = sending?;
         let status = response.status();
         let received_at = exchange.worker().time.clock_reading();
         let may_replace = |stored: &&Arc<StoredResponse>| {
@@ -109,6 +112,15 @@ impl<'p> Fetch<'p> {
         if let Some(stored) = earlier.as_ref().filter(may_replace) {
             let reply = stale_if_error(exchange, cached, client_headers, stored, Some(status));
             return Ok(reply);
+        }
+        if !is_complete {
+            cached.record(exchange, CacheOutcome::Miss);
+            let status = CacheStatus {
+                forwarded: Some(miss_reason.name()),
+                ..CacheStatus::default()
+            };
+            stored_reply::add_cache_status(cached, &mut response, &status);
+            return Ok(response);
         }
         let request = FetchRequest {
             headers: client_headers,

@@ -30,6 +30,9 @@ impl<'p> Lookup<'p> {
     /// # Errors
     /// The reason why the store is not used for the request.
     pub(super) fn new(exchange: &Exchange, cached: CachedRoute<'p>) -> Result<Self, BypassReason> {
+        if exchange.head.wants_tunnel() {
+            return Err(BypassReason::Upgrade);
+        }
         let headers = exchange.head.headers.as_map();
         let directives = RequestDirectives::read(headers);
         let body = exchange.body.as_ref();
