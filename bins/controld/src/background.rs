@@ -55,7 +55,8 @@ impl Background {
     pub(crate) async fn run(self) {
         let replica = Uuid::now_v7();
         tokio::join!(
-            self.maintain(replica),
+            self.maintain(),
+            self.clean(replica),
             self.schedule(replica),
             self.deliver(replica),
             self.issue()
@@ -172,16 +173,12 @@ impl Background {
         }
     }
 
-    /// Relays changes by other replicas, recalls bundles, writes counts, cleans up, and reloads
-    /// files on SIGHUP.
-    async fn maintain(&self, replica: Uuid) {
+    /// Relays changes by other replicas, recalls bundles, and reloads files that have changed or on
+    /// SIGHUP. Runs apart from [`Self::clean`]: `controld key` relies on a changed key file being read
+    /// within seconds.
+    async fn maintain(&self) {
         let mut relays = rounds(RELAY_INTERVAL);
         let mut recalls = rounds(RECALL_INTERVAL);
-        let mut counts = rounds(COUNTS_INTERVAL);
-        let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
-        let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
-        let mut archives = rounds(HOUSEKEEPING_INTERVAL);
-        let mut measurements = rounds(STORAGE_INTERVAL);
         let mut reloads = signal(SignalKind::hangup()).ok();
         let mut known = self.key_file.stamp();
         self.measure_certificate();
@@ -197,6 +194,27 @@ impl Background {
                     let recalled = self.app.recall_bundles(self.app.now()).await;
                     ("recall", recalled.map(drop))
                 }
+                () = next(&mut reloads) => {
+                    self.reload();
+                    known = self.take_keys(None);
+                    continue;
+                }
+            };
+            if let (task, Err(error)) = round {
+                failed(task, &error);
+            }
+        }
+    }
+
+    /// Writes counts, and deletes or archives what has ended. The object store may be slow.
+    async fn clean(&self, replica: Uuid) {
+        let mut counts = rounds(COUNTS_INTERVAL);
+        let mut cleanings = rounds(HOUSEKEEPING_INTERVAL);
+        let mut sweeps = rounds(HOUSEKEEPING_INTERVAL);
+        let mut archives = rounds(HOUSEKEEPING_INTERVAL);
+        let mut measurements = rounds(STORAGE_INTERVAL);
+        loop {
+            let round = tokio::select! {
                 _ = counts.tick() => self.write_counts().await,
                 _ = cleanings.tick() => {
                     let now = self.app.now();
@@ -216,11 +234,6 @@ impl Background {
                 }
                 _ = measurements.tick() => {
                     ("storage", self.app.measure_storage().await)
-                }
-                () = next(&mut reloads) => {
-                    self.reload();
-                    known = self.take_keys(None);
-                    continue;
                 }
             };
             if let (task, Err(error)) = round {

@@ -227,7 +227,7 @@ pub(crate) struct RetentionArgs {
     #[arg(long, env = "CONTROLD_TOKEN_RETENTION_DAYS", default_value_t = Retention::default().tokens)]
     token_retention_days: u32,
     /// Days that an entry of the audit log stays in the database; older ones are moved to archives in the object store,
-    /// about one a day. 0: no limit.
+    /// about one a day. At least 9 are kept; 0: no limit.
     #[arg(long, env = "CONTROLD_AUDIT_RETENTION_DAYS", default_value_t = Retention::default().audit)]
     audit_retention_days: u32,
     /// Days that counts of requests per six hours are kept; a week and the week before require 15. Counts per hour are

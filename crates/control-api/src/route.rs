@@ -121,6 +121,12 @@ impl Route {
         BODY_BYTES < self.max_body_bytes
     }
 
+    /// Uses the rate limit of certificates for nodes.
+    pub(crate) const fn delivered(mut self) -> Self {
+        self.rate = RateClass::Delivery;
+        self
+    }
+
     /// Uses the strict rate limit, for guessable secrets.
     pub(crate) const fn strict(mut self) -> Self {
         self.rate = RateClass::Strict;

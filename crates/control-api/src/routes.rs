@@ -157,7 +157,7 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/nodes/{node}/desired", Access::OwnNode, || routes!(node_session::desired)).tagged(),
     row(POST, "/nodes/{node}/events", Access::OwnNode, || routes!(node_session::events)),
     row(POST, "/nodes/{node}/challenges", Access::OwnNode, || routes!(node_session::challenges)),
-    row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)),
+    row(GET, "/nodes/{node}/certificates/{certificate}", Access::OwnNode, || routes!(node_session::certificate)).tagged().delivered(),
     row(GET, "/nodes/{node}/bundles/{bundle}/archive", Access::OwnNode, || routes!(bundle_archive::node_archive)).tagged(),
 
     row(GET, "/projects/{project}/bundles", Access::READ_BUNDLES, || routes!(bundle::list)),

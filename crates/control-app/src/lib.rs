@@ -64,7 +64,7 @@ pub use control_store::{
     ServiceUse, Sort, SortColumn, SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch,
     Versioned,
 };
-pub use definition::certificate::NewCertificate;
+pub use definition::certificate::{Delivery, NewCertificate, certificate_tag};
 pub use error::Error;
 pub use installation::setup::{Installation, NewInstallation};
 pub use installation::status::InstallationStatus;

@@ -96,7 +96,8 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         let mut rollout = found.value.clone();
         if let Some((approval, names)) = start {
-            let is_needed = approval.hold(&mut tx).await?;
+            let bases = ordered_bundles(&mut tx, id).await?;
+            let is_needed = approval.hold(&mut tx, &bases).await?;
             rollout = rollout.bound_by_policy(is_needed).counting_as_one(names);
         }
         let change = rollout.decide(&call.actor, command, call.now)?;
@@ -139,11 +140,8 @@ impl App {
         let mut tx = self.store.read().await?;
         let rollout = find(&mut tx, project, id).await?.value;
         call.actor.require(Access::WRITE_ROLLOUTS, rollout.tenant)?;
-        // One more than the maximum shows that there are too many to compare.
-        let limit = i64::from(MAX_BASES) + 1;
-        let bases = tx.ordered_bundles(rollout.id, limit).await?;
+        let bases = ordered_bundles(&mut tx, id).await?;
         drop(tx);
-        let bases = bases.into_iter().collect();
         let compared = self.compare_bases(&rollout, &bases).await?;
         let bundle = rollout.bundle;
         let judged = self.judge_compared(project, bundle, &bases, &compared);
@@ -438,4 +436,18 @@ async fn choose(
         tx.choose_node(id, *node).await?;
     }
     Ok(i64::try_from(nodes.len()).unwrap_or(i64::MAX))
+}
+
+/// The bundles that the rollout's nodes are ordered to run, and one more than the maximum if there are
+/// too many to compare.
+async fn ordered_bundles(
+    tx: &mut Transaction,
+    rollout: RolloutId,
+) -> Result<BTreeSet<Option<BundleId>>, Error> {
+    let limit = i64::from(MAX_BASES) + 1;
+    Ok(tx
+        .ordered_bundles(rollout, limit)
+        .await?
+        .into_iter()
+        .collect())
 }

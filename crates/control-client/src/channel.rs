@@ -179,13 +179,22 @@ impl Channel {
         read(response, MAX_ARCHIVE_BYTES).await
     }
 
+    /// The certificate; `None` if it is the one with the tag `known`.
     pub(crate) async fn certificate(
         &self,
         own: &Identity,
         id: CertificateId,
-    ) -> Result<NodeCertificate, ChannelError> {
-        let request = self.request(Method::GET, own, &format!("certificates/{id}"));
-        read_json(send(request).await?).await
+        known: Option<&str>,
+    ) -> Result<Option<NodeCertificate>, ChannelError> {
+        let mut request = self.request(Method::GET, own, &format!("certificates/{id}"));
+        if let Some(known) = known {
+            request = request.header(IF_NONE_MATCH, format!("\"{known}\""));
+        }
+        let response = send(request).await?;
+        if response.status() == StatusCode::NOT_MODIFIED {
+            return Ok(None);
+        }
+        read_json(response).await.map(Some)
     }
 
     /// Confirms that the node answers these challenges.

@@ -17,6 +17,7 @@ use crate::sealed_certificates::SealedCertificates;
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Storage, StoredState};
+use certificates::PartialFetch;
 use control_wire::{
     Confirmation, Health, HeartbeatRequest, HttpChallenge, InstanceId, NodeEvent, NodeStatus,
     RegisterRequest, Traffic,
@@ -62,6 +63,8 @@ pub struct Client {
     certificates: Certificates,
     /// Certificates that the active bundle uses.
     served: Certificates,
+    /// Certificates of an unfinished fetch.
+    partial: Option<PartialFetch>,
     /// `None` for a node without a disk.
     sealed: Option<SealedCertificates>,
     /// Challenges that the node answers.
@@ -140,6 +143,7 @@ impl Client {
             last_alteration: None,
             certificates: Certificates::default(),
             served: Certificates::default(),
+            partial: None,
             sealed: None,
             challenges: Vec::new(),
             last_fault: None,

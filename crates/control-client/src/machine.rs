@@ -239,6 +239,11 @@ impl Machine {
         )
     }
 
+    /// Number of renewals in the project, by the last order.
+    pub(crate) fn renewals(&self) -> u64 {
+        self.renewal.count
+    }
+
     pub(crate) fn phase(&self) -> &Phase {
         &self.phase
     }

@@ -16,6 +16,11 @@ const PAGES: Rate = Rate {
     per_minute: 1_200,
     burst: 200,
 };
+/// A bundle may name a thousand certificates, and a node fetches each by a request.
+const DELIVERY: Rate = Rate {
+    per_minute: 1_200,
+    burst: 200,
+};
 const STRICT: Rate = Rate {
     per_minute: 30,
     burst: 10,
@@ -33,6 +38,8 @@ pub enum RateClass {
     Strict,
     /// 1 200 a minute, 200 at once, counted separately: pages for browsers.
     Pages,
+    /// 1 200 a minute, 200 at once, counted separately: certificates for a node.
+    Delivery,
 }
 
 impl RateClass {
@@ -42,6 +49,7 @@ impl RateClass {
             Self::General => GENERAL,
             Self::Strict => STRICT,
             Self::Pages => PAGES,
+            Self::Delivery => DELIVERY,
         }
     }
 
@@ -79,6 +87,7 @@ impl RateClass {
             Self::General => "general",
             Self::Strict => "strict",
             Self::Pages => "pages",
+            Self::Delivery => "delivery",
         }
     }
 }

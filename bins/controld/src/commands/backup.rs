@@ -7,8 +7,8 @@ use crate::key_file::Secrets;
 use crate::standard_output::print_line;
 use crate::state::open_existing;
 use std::error::Error;
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,10 +31,16 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
     if part.exists() {
         fs::remove_file(&part)?;
     }
-    let copied = app.back_up(&part.display().to_string()).await;
-    copied.map_err(|error| format!("--to {}: {}", to.display(), error_text(&error)))?;
+    // SQLite writes into an empty file, and keeps its mode.
+    let mut options = File::options();
+    options.write(true).create_new(true).mode(0o600);
+    let failed = |error: &dyn Error| format!("--to {}: {}", to.display(), error_text(error));
+    options.open(&part).map_err(|error| failed(&error))?;
+    if let Err(error) = app.back_up(&part.display().to_string()).await {
+        fs::remove_file(&part)?;
+        return Err(failed(&error).into());
+    }
     app.close().await;
-    fs::set_permissions(&part, Permissions::from_mode(0o600))?;
     fs::rename(&part, &to)?;
     print_line(format_args!(
         "backup in {}; the key file {} is not in it",

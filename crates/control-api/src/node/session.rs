@@ -9,8 +9,10 @@ use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::ETAG;
 use axum::http::request::Parts;
-use control_app::{App, RegisteredNode, desired_tag, metric};
+use axum::response::{IntoResponse, Response};
+use control_app::{App, Delivery, RegisteredNode, certificate_tag, desired_tag, metric};
 use control_domain::Refusal;
 use control_wire::{
     CertificateId, ChallengesRequest, DesiredState, EventsRequest, HeartbeatRequest,
@@ -133,7 +135,8 @@ pub(crate) async fn desired(
     Ok(Resource::tagged(tag, state))
 }
 
-/// A certificate that a bundle of the node names, with its private key, which the node holds in memory.
+/// A certificate that a bundle of the node names, with its private key, which the node holds in memory. The `ETag`, in
+/// quotes, is the SHA-256 of `chain_pem` in Base64-URL: a node sends that of the chain it has in `If-None-Match`.
 #[utoipa::path(
     get, path = "/nodes/{node}/certificates/{certificate}",
     operation_id = "get_node_certificate", tag = "node",
@@ -143,10 +146,20 @@ pub(crate) async fn certificate(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path((node, certificate)): Path<(NodeId, CertificateId)>,
-) -> Result<Resource<NodeCertificate>, Problem> {
-    Ok(Resource::issued(
-        app.node_certificate(&call, node, certificate).await?,
-    ))
+    request: Parts,
+) -> Result<Response, Problem> {
+    let known = if_none_match(&request.headers);
+    let found = app.node_certificate(&call, node, certificate, &known);
+    Ok(match found.await? {
+        Delivery::New(found) => {
+            let tag = certificate_tag(&found.chain_pem);
+            Resource::issued(found).with_tag(tag).into_response()
+        }
+        Delivery::Known(tag) => {
+            let fields = [(ETAG, format!("\"{tag}\""))];
+            (StatusCode::NOT_MODIFIED, fields).into_response()
+        }
+    })
 }
 
 /// Notes the challenges of the desired state that the node answers, so that the authority may be notified. Unknown tokens

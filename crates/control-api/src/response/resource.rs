@@ -90,6 +90,14 @@ impl<T> Resource<T> {
         }
     }
 
+    /// Sets an `ETag` that is not a version.
+    pub(crate) fn with_tag(self, tag: String) -> Self {
+        Self {
+            tag: Some(tag),
+            ..self
+        }
+    }
+
     /// 200 with an issued secret that is not a resource.
     pub(crate) fn issued(body: T) -> Self {
         Self {

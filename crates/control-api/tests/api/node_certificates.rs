@@ -1,7 +1,8 @@
 //! Certificates of nodes: only those in the node's own bundles.
 
 use crate::world::{Credential, World, sample, worlds};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
+use control_app::certificate_tag;
 use serde_json::{Value, json};
 use sqlx::{AnyConnection, Connection, Executor};
 use std::fs;
@@ -131,6 +132,40 @@ async fn a_node_gets_the_certificates_of_its_orders_alone() {
             foreign.body["error"]["message"],
             unknown.body["error"]["message"]
         );
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_the_node_has_is_not_delivered_again() {
+    for project in Project::on_each_database().await {
+        project.order(0).await;
+        let Project { world, .. } = &project;
+        let path = format!("/nodes/{{node}}/certificates/{}", project.certificates[0]);
+        let first = world.get(&path, &world.node_key).await;
+        assert_eq!(first.status, OK);
+        let tag = first.header("etag");
+        let chain = first.body["chain_pem"].as_str().unwrap();
+        assert_eq!(tag, format!("\"{}\"", certificate_tag(chain)));
+        let delivered = world.audited("certificate.delivered").await.len();
+
+        for (known, expected) in [(tag, StatusCode::NOT_MODIFIED), ("\"other\"", OK)] {
+            let fields = [("if-none-match", known)];
+            let again = world.send(&Method::GET, &path, &world.node_key, &Value::Null, &fields);
+            assert_eq!(again.await.status, expected);
+        }
+
+        let now = world.audited("certificate.delivered").await.len();
+        assert_eq!(now, delivered + 1, "of the other tag");
+    }
+}
+
+#[tokio::test]
+async fn a_node_fetches_two_hundred_certificates_at_once() {
+    for project in Project::on_each_database().await {
+        project.order(0).await;
+        for _ in 0..200 {
+            assert_eq!(project.fetch(0).await, OK);
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Revoked bundles: nodes return to the newest signed bundle that they ran by an order.
 
-use crate::fleet::Fleet;
+use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{World, worlds};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,6 +58,31 @@ async fn a_node_goes_back_past_every_revoked_bundle() {
         command(&fleet, &second, "revoke").await;
         assert_eq!(ordered(&fleet).await, third, "it does not run that one");
         command(&fleet, &third, "revoke").await;
+        assert_eq!(ordered(&fleet).await, good);
+    }
+}
+
+#[tokio::test]
+async fn a_bundle_of_a_deleted_rollout_that_was_rolled_back_is_no_way_back() {
+    for world in worlds().await {
+        let (mut fleet, [good, second]) = ran(&world, [true, true]).await;
+        let bad = fleet.bundle(90).await;
+        let rollout = fleet.start(&bad, json!({"skip_gate": true})).await;
+        fleet.tick(0).await;
+        fleet.follow_order(0).await;
+        let back = fleet.command(&rollout, "rollback").await;
+        assert_eq!(back.status, StatusCode::OK, "{}", back.body);
+        fleet.tick(0).await;
+        fleet.follow_order(0).await;
+        fleet.tick(0).await;
+        assert_eq!(fleet.state(&rollout).await, "rolled_back");
+        let path = format!("{ROLLOUTS}/{rollout}");
+        let deleted = world.send(&Method::DELETE, &path, &fleet.operator, &Value::Null, &[]);
+        assert_eq!(deleted.await.status, StatusCode::NO_CONTENT);
+        assert_eq!(ordered(&fleet).await, second);
+
+        command(&fleet, &second, "revoke").await;
+
         assert_eq!(ordered(&fleet).await, good);
     }
 }

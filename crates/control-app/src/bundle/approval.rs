@@ -15,11 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// counts as risky.
 pub(crate) const MAX_BASES: u8 = 4;
 
-/// Whether a change needs approval, with the rule that decided it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Whether a change needs approval, with what decided it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Approval {
     project: ProjectId,
     rule: ApprovalRule,
+    /// Bundles that the nodes were ordered to run.
+    bases: BTreeSet<Option<BundleId>>,
     pub(crate) is_needed: bool,
 }
 
@@ -54,6 +56,7 @@ impl App {
         Ok(Approval {
             project,
             rule,
+            bases: bases.clone(),
             is_needed,
         })
     }
@@ -105,19 +108,29 @@ impl App {
 }
 
 impl Approval {
-    /// Checks that the policy has not changed since the decision; returns true if approval is
-    /// needed. The transaction must have locked the audit log.
-    pub(crate) async fn hold(self, tx: &mut Transaction) -> Result<bool, Error> {
+    /// Checks that neither the policy nor the orders of the nodes, now for `bases`, have changed since
+    /// the decision; returns true if approval is needed. The transaction must have locked the audit
+    /// log.
+    pub(crate) async fn hold(
+        self,
+        tx: &mut Transaction,
+        bases: &BTreeSet<Option<BundleId>>,
+    ) -> Result<bool, Error> {
         let found = tx.project(self.project).await?.ok_or(Refusal::NotFound)?;
-        if found.value.policy.rules.approve != self.rule {
+        let compares = self.rule == ApprovalRule::Risky && !self.is_needed;
+        if found.value.policy.rules.approve != self.rule || compares && self.bases != *bases {
             return Err(StoreError::Stale.into());
         }
         Ok(self.is_needed)
     }
 
     /// [`Refusal::NeedsApproval`] if approval is needed: for changes that have no approval step.
-    pub(crate) async fn refuse_if_needed(self, tx: &mut Transaction) -> Result<(), Error> {
-        if self.hold(tx).await? {
+    pub(crate) async fn refuse_if_needed(
+        self,
+        tx: &mut Transaction,
+        bases: &BTreeSet<Option<BundleId>>,
+    ) -> Result<(), Error> {
+        if self.hold(tx, bases).await? {
             return Err(Refusal::NeedsApproval.into());
         }
         Ok(())

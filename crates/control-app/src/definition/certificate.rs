@@ -5,10 +5,11 @@ use crate::audit::value::{Audited, changed, created, deleted};
 use crate::call::Call;
 use crate::error::Error;
 use control_auth::CheckedCertificate;
+use control_bundle::digest;
 use control_domain::{
     Access, ApprovalRule, Certificate, CertificateFacts, Labels, Node, Refusal, Tenant,
 };
-use control_store::{CertificateFilter, Page, Transaction, Versioned};
+use control_store::{CertificateFilter, Page, StoreError, Transaction, Versioned};
 use control_wire::{CertificateId, NodeCertificate, NodeId, ProjectId};
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,22 @@ pub struct NewCertificate {
     pub private_key_pem: Zeroizing<String>,
     /// Labels that a node needs to fetch the key. `None`: unchanged on update, none on creation.
     pub node_labels: Option<BTreeMap<String, String>>,
+}
+
+/// A certificate for a node.
+#[derive(Debug)]
+pub enum Delivery {
+    /// The certificate with its key, which the node does not have.
+    New(NodeCertificate),
+    /// The node has the certificate with this tag.
+    Known(String),
+}
+
+/// `ETag` of a certificate for nodes, by which they avoid fetching it again: SHA-256 of the chain in
+/// PEM, Base64-URL.
+#[must_use]
+pub fn certificate_tag(chain_pem: &str) -> String {
+    digest(chain_pem.as_bytes())
 }
 
 impl App {
@@ -98,13 +115,16 @@ impl App {
     /// A certificate with its private key, for a node that has a bundle that names it. A
     /// compromised node must not get any other key.
     ///
+    /// `known` are tags of chains that the node has, see [`certificate_tag`].
+    ///
     /// Each delivery has an audit entry, and so has the first refusal per hour.
     pub async fn node_certificate(
         &self,
         call: &Call,
         node: NodeId,
         id: CertificateId,
-    ) -> Result<NodeCertificate, Error> {
+        known: &[String],
+    ) -> Result<Delivery, Error> {
         let tenant = Node::own(&call.actor, Access::OwnNode, node)?;
         let project = tenant.project.ok_or(Refusal::NotFound)?;
         let allowed = self.require_holder(project, node, id).await;
@@ -112,8 +132,18 @@ impl App {
             self.note_refused_certificate(call, tenant, node, id)
                 .await?;
         }
-        let found = allowed?;
+        let allowed = allowed?;
+        let tag = certificate_tag(&allowed.chain_pem);
+        if known.contains(&tag) {
+            return Ok(Delivery::Known(tag));
+        }
         let mut tx = self.store.begin().await?;
+        // Read again, apart from changes: a renewal deletes the secret.
+        tx.lock_audit().await?;
+        let found = find(&mut tx, project, id).await?.value;
+        if found.node_labels != allowed.node_labels {
+            return Err(StoreError::Stale.into());
+        }
         let stored = tx.secret(found.secret).await?.ok_or(Refusal::NotFound)?;
         let key = self
             .sealer
@@ -121,11 +151,11 @@ impl App {
         let key = std::str::from_utf8(&key).map_err(|_| Refusal::NotFound)?;
         self.commit(tx, call, "certificate.delivered", tenant, id.0)
             .await?;
-        Ok(NodeCertificate {
+        Ok(Delivery::New(NodeCertificate {
             id,
             chain_pem: found.chain_pem,
             private_key_pem: key.to_owned(),
-        })
+        }))
     }
 
     /// Replaces a certificate and its key, as for a renewal; the old key is deleted. Nodes serve

@@ -11,7 +11,7 @@ use crate::node::order::OrderTarget;
 use crate::node::private_keys::require_holders;
 use control_domain::{Access, Actor, BundleState, DRIFT_GRACE, Drift, DriftState, Refusal, Tenant};
 use control_store::{Divergence, DriftFilter, Page, StoreError, Transaction, Versioned};
-use control_wire::{BundleId, DriftId, ProjectId};
+use control_wire::{BundleId, DriftId, NodeId, ProjectId};
 use jiff::Timestamp;
 use metrics::counter;
 use std::collections::BTreeSet;
@@ -81,7 +81,8 @@ impl App {
             if bundle != target.bundle {
                 return Err(StoreError::Stale.into());
             }
-            approval.refuse_if_needed(&mut tx).await?;
+            let bases = ordered_bundle(&mut tx, node).await?;
+            approval.refuse_if_needed(&mut tx, &bases).await?;
         }
         let version = tx.update_drift(&value, found.version).await?;
         self.write_orders(&mut tx, &target, &[node], call.now)
@@ -110,9 +111,8 @@ impl App {
         let drift = find(&mut tx, project, id).await?.value;
         call.actor.require(Access::WRITE_NODES, drift.tenant)?;
         let target = order_target(&mut tx, &call.actor, &drift, remedy).await?;
-        let order = tx.order(drift.node).await?;
+        let bases = ordered_bundle(&mut tx, drift.node).await?;
         drop(tx);
-        let bases = BTreeSet::from([order.map(|stored| stored.order.bundle)]);
         let approval = self.judge(project, target.bundle, &bases).await?;
         Ok(Some((target.bundle, approval)))
     }
@@ -132,11 +132,14 @@ impl App {
 
     async fn open_drifts(&self, now: Timestamp) -> Result<usize, Error> {
         let since = now - DRIFT_GRACE;
-        let late = self.store.read().await?.divergences(since, CHUNK).await?;
+        let mut late = self.store.read().await?.divergences(since, CHUNK).await?;
         if late.is_empty() {
             return Ok(0);
         }
+        // In the order in which heartbeats lock their rows, behind the audit log.
+        late.sort_by_key(|divergence| divergence.node);
         let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
         let call = Call::system(now);
         let mut changes = Changes::default();
         for divergence in late {
@@ -153,6 +156,7 @@ impl App {
             return Ok(0);
         }
         let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
         let call = Call::system(now);
         let mut changes = Changes::default();
         for (Versioned { value, version }, by_rollout) in returned {
@@ -277,4 +281,13 @@ async fn find(
     let found = tx.drift(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));
     Ok(found.ok_or(Refusal::NotFound)?)
+}
+
+/// The bundle that the node is ordered to run.
+async fn ordered_bundle(
+    tx: &mut Transaction,
+    node: NodeId,
+) -> Result<BTreeSet<Option<BundleId>>, Error> {
+    let order = tx.order(node).await?;
+    Ok(BTreeSet::from([order.map(|stored| stored.order.bundle)]))
 }

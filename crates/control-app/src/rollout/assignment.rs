@@ -52,7 +52,8 @@ impl App {
             .collect();
         let found = check_nodes(&mut tx, project, &nodes).await?;
         require_holders(&mut tx, id, &found).await?;
-        approval.refuse_if_needed(&mut tx).await?;
+        let bases = ordered_bundles(&mut tx, &nodes).await?;
+        approval.refuse_if_needed(&mut tx, &bases).await?;
         let target = OrderTarget {
             org: tenant.org,
             bundle: id,
@@ -82,11 +83,7 @@ impl App {
         let found = find(&mut tx, project, id).await?;
         call.actor
             .require(Access::WRITE_BUNDLES, found.value.tenant)?;
-        let mut bases = BTreeSet::new();
-        for node in nodes.iter().take(MAX_NODES) {
-            let order = tx.order(*node).await?;
-            bases.insert(order.map(|stored| stored.order.bundle));
-        }
+        let bases = ordered_bundles(&mut tx, nodes).await?;
         drop(tx);
         self.judge(project, id, &bases).await
     }
@@ -155,4 +152,17 @@ async fn check_nodes(
         found.push(node);
     }
     Ok(found)
+}
+
+/// The bundles that the first [`MAX_NODES`] nodes are ordered to run.
+async fn ordered_bundles(
+    tx: &mut Transaction,
+    nodes: &[NodeId],
+) -> Result<BTreeSet<Option<BundleId>>, Error> {
+    let mut bases = BTreeSet::new();
+    for node in nodes.iter().take(MAX_NODES) {
+        let order = tx.order(*node).await?;
+        bases.insert(order.map(|stored| stored.order.bundle));
+    }
+    Ok(bases)
 }

@@ -6,13 +6,23 @@ use crate::channel::ChannelError;
 use crate::host::{Host, Renewed};
 use crate::machine::Outcome;
 use crate::state::Identity;
-use control_wire::{CertificateId, NodeCertificate};
+use control_bundle::digest;
+use control_wire::CertificateId;
 use std::time::Duration;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 /// Maximum wait for private keys at the start of the process.
 const KEYS_AT_START: Duration = Duration::from_secs(10);
+
+/// Certificates of a fetch that may be interrupted, as by a rate limit: the next attempt continues
+/// behind them.
+#[derive(Debug, Default)]
+pub(super) struct PartialFetch {
+    /// Number of renewals in the project at that time.
+    renewals: u64,
+    certificates: Certificates,
+}
 
 impl Client {
     /// Loads the certificates from the disk; returns true if all are present. They may be outdated,
@@ -94,19 +104,32 @@ impl Client {
         own: &Identity,
         needed: &[CertificateId],
     ) -> Result<(), ChannelError> {
-        let mut certificates = Certificates::default();
+        let renewals = self.machine.renewals();
+        // Renewed certificates may be among those fetched before.
+        self.partial.take_if(|partial| partial.renewals != renewals);
         for id in needed {
-            let NodeCertificate {
-                id: _, // The requested identifier.
-                chain_pem,
-                private_key_pem,
-            } = self.channel.certificate(own, *id).await?;
-            let held = HeldCertificate {
-                chain_pem,
-                key_pem: Zeroizing::new(private_key_pem),
-            };
-            certificates.0.insert(*id, held);
+            let begun = self.partial.as_ref();
+            if begun.is_some_and(|begun| begun.certificates.0.contains_key(id)) {
+                continue;
+            }
+            let known = self.certificates.0.get(id).or(self.served.0.get(id));
+            let known = known.cloned();
+            let tag = known.as_ref().map(|held| digest(held.chain_pem.as_bytes()));
+            let fetched = self.channel.certificate(own, *id, tag.as_deref()).await?;
+            let fetched = fetched.map(|fetched| HeldCertificate {
+                chain_pem: fetched.chain_pem,
+                key_pem: Zeroizing::new(fetched.private_key_pem),
+            });
+            let partial = self.partial.get_or_insert_with(|| PartialFetch {
+                renewals,
+                certificates: Certificates::default(),
+            });
+            let unchanged = || ChannelError::Failed("not modified".to_owned(), None);
+            let held = fetched.or(known).ok_or_else(unchanged)?;
+            partial.certificates.0.insert(*id, held);
         }
+        let mut certificates = self.partial.take().unwrap_or_default().certificates;
+        certificates.0.retain(|id, _| needed.contains(id));
         self.certificates = certificates;
         Ok(())
     }

@@ -119,17 +119,37 @@ impl Transaction {
         rollout: RolloutId,
         version: i64,
     ) -> Result<(), StoreError> {
+        self.keep_reverts(rollout).await?;
         let delete = sql("DELETE FROM rollouts WHERE id = $1 AND version = $2");
         delete.bind(rollout).write(self, version).await?;
+        Ok(())
+    }
+
+    /// Keeps for each node from which bundle the rollout reverted it, as a rejection: a recall does not
+    /// revert to that bundle, even after the rollout was deleted.
+    async fn keep_reverts(&mut self, rollout: RolloutId) -> Result<(), StoreError> {
+        let keep = "INSERT INTO node_bundles (node_id, bundle_id, rejected_counter)
+                    SELECT n.node_id, r.bundle_id, n.back_counter
+                    FROM rollout_nodes n JOIN rollouts r ON r.id = n.rollout_id
+                    WHERE n.rollout_id = $1 AND n.back_counter > 0
+                    ON CONFLICT (node_id, bundle_id)
+                    DO UPDATE SET rejected_counter = excluded.rejected_counter
+                    WHERE COALESCE(node_bundles.rejected_counter, 0) < excluded.rejected_counter";
+        sql(keep).bind(rollout).run(self).await?;
         Ok(())
     }
 
     /// Deletes one rollout that ended before `before`, since each may have a row per node of the
     /// fleet; returns the number of deleted rollouts.
     pub async fn purge_rollout(&mut self, before: Timestamp) -> Result<u64, StoreError> {
-        let delete = "DELETE FROM rollouts WHERE id IN
-                        (SELECT id FROM rollouts WHERE ended_at < $1 ORDER BY ended_at LIMIT 1)";
-        sql(delete).bind(before).run(self).await
+        let first = "SELECT id FROM rollouts WHERE ended_at < $1 ORDER BY ended_at LIMIT 1";
+        let Some(row) = sql(first).bind(before).row(self).await? else {
+            return Ok(0);
+        };
+        let rollout: RolloutId = crate::row::id(&row, "id")?;
+        self.keep_reverts(rollout).await?;
+        let delete = sql("DELETE FROM rollouts WHERE id = $1");
+        delete.bind(rollout).run(self).await
     }
 
     /// Deletes at most `limit` drifts that were resolved before `before`; returns their number.

@@ -235,10 +235,17 @@ impl App {
         };
         let asked = asked.await;
         let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
         let Some(current) = tx.managed_certificate(value.id).await? else {
             return Ok(());
         };
         let mut current = current.value;
+        // A renewal that was requested meanwhile, or other hosts, are due at once.
+        let is_same = current.certificate == value.certificate
+            && current.progress.next_at == value.progress.next_at;
+        if !is_same {
+            return Ok(());
+        }
         let progress = &mut current.progress;
         match asked {
             Ok(Some((issued, Some((window, again))))) => {

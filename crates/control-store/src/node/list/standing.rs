@@ -130,9 +130,16 @@ impl Transaction {
         let list = select_nodes!(
             "nodes n JOIN node_heartbeats h ON h.node_id = n.id
              LEFT JOIN node_orders o ON o.node_id = n.id
-             WHERE n.project_id = $1 AND LOWER(n.name) LIKE $2 ESCAPE '!' ORDER BY n.name LIMIT $3"
+             WHERE n.project_id = $1 AND (LOWER(n.name) LIKE $2 ESCAPE '!' OR n.name LIKE $3 ESCAPE '!')
+             ORDER BY n.name LIMIT $4"
         );
-        let list = sql(list).bind(project).bind(pattern(part)).bind(limit);
+        // Databases lower ASCII only, or by their own locale.
+        let (lowered, typed) = (pattern(&part.to_lowercase()), pattern(part));
+        let list = sql(list)
+            .bind(project)
+            .bind(lowered)
+            .bind(typed)
+            .bind(limit);
         let rows = list.rows(self).await?;
         rows.iter().map(Node::read).collect()
     }
@@ -141,7 +148,7 @@ impl Transaction {
 /// Pattern of `LIKE` for texts that contain `part`.
 fn pattern(part: &str) -> String {
     let mut pattern = String::from("%");
-    for c in part.to_lowercase().chars() {
+    for c in part.chars() {
         if matches!(c, '%' | '_' | '!') {
             pattern.push('!');
         }
@@ -161,6 +168,6 @@ mod tests {
 
     #[test]
     fn a_pattern_finds_its_own_signs() {
-        assert_eq!(pattern("Fra_1%!"), "%fra!_1!%!!%");
+        assert_eq!(pattern("Fra_1%!"), "%Fra!_1!%!!%");
     }
 }
