@@ -51,6 +51,15 @@ pub struct HeldCertificate {
     pub key_pem: Zeroizing<String>,
 }
 
+/// Certificates of a fetch that may be interrupted, as by a rate limit: the next attempt continues
+/// behind them.
+#[derive(Debug, Default)]
+pub(crate) struct PartialFetch {
+    /// Number of renewals in the project at that time.
+    pub(crate) renewals: u64,
+    pub(crate) certificates: Certificates,
+}
+
 impl Bundle {
     /// Verifies and unpacks an archive, which may be hostile.
     ///

@@ -7,7 +7,7 @@ mod events;
 mod jitter;
 mod liveness;
 
-use crate::bundle::{Bundle, Certificates, OwnVersions, UnpackedFiles};
+use crate::bundle::{Bundle, Certificates, OwnVersions, PartialFetch, UnpackedFiles};
 use crate::channel::{self, Channel, ChannelError, Desired};
 use crate::error::ClientError;
 use crate::event::{Event, EventKind, RefusalReason};
@@ -17,7 +17,6 @@ use crate::sealed_certificates::SealedCertificates;
 use crate::settings::Settings;
 use crate::state::{Identity, PersistedState};
 use crate::storage::{Storage, StoredState};
-use certificates::PartialFetch;
 use control_wire::{
     Confirmation, Health, HeartbeatRequest, HttpChallenge, InstanceId, NodeEvent, NodeStatus,
     RegisterRequest, Traffic,

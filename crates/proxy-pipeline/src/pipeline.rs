@@ -11,6 +11,7 @@ use crate::policy::compression::{self, CompressionRequest};
 use crate::policy::rate_limit::{self, Checked};
 use crate::policy::{
     admission, client_certificate, credentials, expectation, grpc_timeout, http2_head, misdirected,
+    tunnel_connections,
 };
 use crate::response::body::Body;
 use crate::response::upgradable_response::Reply;
@@ -66,7 +67,7 @@ fn check_tunnel(
     response: Response<Body>,
 ) -> Result<Response<Body>, Problem> {
     let is_mistaken = !exchange.client().exclusive
-        && exchange.head.wants_tunnel()
+        && tunnel_connections::is_wanted(&exchange.head)
         && response.status().is_success()
         && exchange.record().upgrade.is_none();
     if is_mistaken {

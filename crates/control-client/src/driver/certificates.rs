@@ -1,7 +1,7 @@
 //! Certificates of bundles: fetching, storage, renewal.
 
 use super::{Client, fault_text};
-use crate::bundle::{Certificates, HeldCertificate};
+use crate::bundle::{Certificates, HeldCertificate, PartialFetch};
 use crate::channel::ChannelError;
 use crate::host::{Host, Renewed};
 use crate::machine::Outcome;
@@ -14,15 +14,6 @@ use zeroize::Zeroizing;
 
 /// Maximum wait for private keys at the start of the process.
 const KEYS_AT_START: Duration = Duration::from_secs(10);
-
-/// Certificates of a fetch that may be interrupted, as by a rate limit: the next attempt continues
-/// behind them.
-#[derive(Debug, Default)]
-pub(super) struct PartialFetch {
-    /// Number of renewals in the project at that time.
-    renewals: u64,
-    certificates: Certificates,
-}
 
 impl Client {
     /// Loads the certificates from the disk; returns true if all are present. They may be outdated,

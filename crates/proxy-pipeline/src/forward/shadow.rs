@@ -6,6 +6,7 @@ use crate::forward;
 use crate::forward::destination::Destination;
 use crate::headers::inbound_head::InboundHead;
 use crate::headers::indexed_headers::KnownHeaders;
+use crate::policy::tunnel_connections;
 use crate::response::body::Body;
 use crate::upload::client_body::{ClientBody, HeldBody};
 use crate::worker::balancer_view::WorkerView;
@@ -47,7 +48,7 @@ pub(crate) fn begin(exchange: &mut Exchange, route: &RoutePlan) {
     let head = &exchange.head;
     let is_upgrade = head.method == Method::CONNECT
         || head.headers.has(KnownHeaders::UPGRADE)
-        || head.wants_tunnel();
+        || tunnel_connections::is_wanted(head);
     let sampled = exchange.worker().ids.random() < shadow.share || shadow.share == u64::MAX;
     if is_upgrade || !sampled {
         return;

@@ -1,7 +1,6 @@
 //! The head of a request to the upstream: as its client sent it, with agents' edits.
 
 use crate::headers::indexed_headers::{IndexedHeaders, LoggedHeaders};
-use crate::worker::connection_info::ExtendedConnectProtocol;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{Extensions, Method, Uri, Version};
@@ -28,12 +27,6 @@ pub(crate) struct LoggedHead<'a> {
 }
 
 impl InboundHead {
-    /// Returns true for an extended CONNECT: a 2xx response to it opens a tunnel. [RFC 8441 §4]
-    #[inline]
-    pub(crate) fn wants_tunnel(&self) -> bool {
-        self.extensions.get::<ExtendedConnectProtocol>().is_some()
-    }
-
     /// Reads each field of `received`, else of `parts`, once. Returns also the result of `log` for
     /// the head.
     #[inline]

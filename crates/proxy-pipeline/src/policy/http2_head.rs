@@ -8,6 +8,7 @@ use crate::failure::unfit_request;
 use crate::headers::inbound_head::InboundHead;
 use crate::headers::indexed_headers::IndexedHeaders;
 use crate::headers::{header_limits, http2_fields};
+use crate::policy::tunnel_connections;
 use http::header::{CONTENT_LENGTH, COOKIE, HOST};
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, HeaderValue, Method, Version};
@@ -45,7 +46,7 @@ pub(crate) fn apply(exchange: &mut Exchange) -> Result<(), Problem> {
 /// A request for a tunnel must not have a body, because a proxy that waits for the upstream would
 /// take the next bytes for it.
 fn check_tunnel(head: &InboundHead) -> Result<(), Problem> {
-    if head.wants_tunnel() && head.headers.as_map().contains_key(CONTENT_LENGTH) {
+    if tunnel_connections::is_wanted(head) && head.headers.as_map().contains_key(CONTENT_LENGTH) {
         let detail = Detail::text("a tunnel has no length");
         return Err(Problem::new(Reason::BadContentLength, detail));
     }

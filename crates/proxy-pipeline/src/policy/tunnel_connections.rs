@@ -2,15 +2,23 @@
 //! HTTP/1.1.
 
 use crate::exchange::Exchange;
+use crate::headers::inbound_head::InboundHead;
 use crate::limits::request_permits::TunnelPermits;
+use crate::worker::connection_info::ExtendedConnectProtocol;
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_limits::{ClientKey, LimitReached};
+
+/// Returns true for an extended CONNECT: a 2xx response to it opens a tunnel. [RFC 8441 §4]
+#[inline]
+pub(crate) fn is_wanted(head: &InboundHead) -> bool {
+    head.extensions.get::<ExtendedConnectProtocol>().is_some()
+}
 
 /// Takes the permits of a tunnel that the request wants, until the tunnel ends; without a tunnel,
 /// until the response's body ends.
 #[inline]
 pub(crate) fn admit(exchange: &mut Exchange) -> Result<(), Problem> {
-    if exchange.client().exclusive || !exchange.head.wants_tunnel() {
+    if exchange.client().exclusive || !is_wanted(&exchange.head) {
         return Ok(());
     }
     take(exchange)

@@ -103,7 +103,7 @@ impl<'p> Fetch<'p> {
         exchange.is_for_store = is_complete;
         let sending = forward::send(exchange, destination).await;
         exchange.is_for_store = false;
-        let mut response = sending?;
+        let response = sending?;
         let status = response.status();
         let received_at = exchange.worker().time.clock_reading();
         let may_replace = |stored: &&Arc<StoredResponse>| {
@@ -114,13 +114,7 @@ impl<'p> Fetch<'p> {
             return Ok(reply);
         }
         if !is_complete {
-            cached.record(exchange, CacheOutcome::Miss);
-            let status = CacheStatus {
-                forwarded: Some(miss_reason.name()),
-                ..CacheStatus::default()
-            };
-            stored_reply::add_cache_status(cached, &mut response, &status);
-            return Ok(response);
+            return Ok(pass_on(exchange, cached, miss_reason, response));
         }
         let request = FetchRequest {
             headers: client_headers,
@@ -147,6 +141,22 @@ impl<'p> Fetch<'p> {
         }
         Ok(response)
     }
+}
+
+/// The upstream's response to HEAD or to a range, which is not stored.
+fn pass_on(
+    exchange: &mut Exchange,
+    cached: CachedRoute<'_>,
+    miss_reason: MissReason,
+    mut response: Response<Body>,
+) -> Response<Body> {
+    cached.record(exchange, CacheOutcome::Miss);
+    let status = CacheStatus {
+        forwarded: Some(miss_reason.name()),
+        ..CacheStatus::default()
+    };
+    stored_reply::add_cache_status(cached, &mut response, &status);
+    response
 }
 
 /// Replaces the client's conditions by those for the stored response, if there is one. The client's

@@ -3,6 +3,7 @@
 use super::cached_route::CachedRoute;
 use super::forwarded_claims;
 use crate::exchange::Exchange;
+use crate::policy::tunnel_connections;
 use http::header::RANGE;
 use http::uri::PathAndQuery;
 use http_body::Body as _;
@@ -30,7 +31,7 @@ impl<'p> Lookup<'p> {
     /// # Errors
     /// The reason why the store is not used for the request.
     pub(super) fn new(exchange: &Exchange, cached: CachedRoute<'p>) -> Result<Self, BypassReason> {
-        if exchange.head.wants_tunnel() {
+        if tunnel_connections::is_wanted(&exchange.head) {
             return Err(BypassReason::Upgrade);
         }
         let headers = exchange.head.headers.as_map();
