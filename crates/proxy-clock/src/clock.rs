@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Interval between two ticks, and so the precision of every deadline.
 pub const TICK: Duration = Duration::from_millis(100);
 
-/// A point in a worker's time: ticks since the worker's start. Wraps after 13 years.
+/// A point in a worker's time: ticks since the worker's start. Saturates after 13 years.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tick(pub u32);
 

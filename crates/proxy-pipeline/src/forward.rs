@@ -408,8 +408,8 @@ impl Attempts<'_, '_> {
             Answered::Refusal(response) => {
                 let (mut head, ()) = response.into_parts();
                 self.write_back(&mut head.headers);
-                response_head::apply(self.exchange.response_edits(route), &mut head);
                 upgrade::remove_content_fields(&mut head.headers);
+                response_head::apply(self.exchange.response_edits(route), &mut head);
                 return Ok(Response::from_parts(head, Body::bytes(Bytes::new())));
             }
         };

@@ -37,7 +37,8 @@ pub(crate) async fn run(args: BackupArgs) -> Result<ExitCode, Box<dyn Error>> {
     let failed = |error: &dyn Error| format!("--to {}: {}", to.display(), error_text(error));
     options.open(&part).map_err(|error| failed(&error))?;
     if let Err(error) = app.back_up(&part.display().to_string()).await {
-        fs::remove_file(&part)?;
+        // The first error says more.
+        fs::remove_file(&part).unwrap_or_default();
         return Err(failed(&error).into());
     }
     app.close().await;

@@ -74,7 +74,7 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, CtlError> {
     if let Value::Object(object) = value {
         return Ok(object);
     }
-    Err(CtlError::usage(format!("{place}: is not JSON object")))
+    Err(CtlError::usage(format!("{place}: is no JSON object")))
 }
 
 fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>, CtlError> {

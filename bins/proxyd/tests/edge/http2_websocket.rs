@@ -9,6 +9,16 @@ use h2::ext::Protocol;
 use h2::{RecvStream, SendStream};
 use http::Request;
 use proxy_testkit::{Upstream, ok};
+use std::net::SocketAddr;
+
+/// A connection on which the server has announced that it takes tunnels.
+async fn connected(address: SocketAddr) -> Http2 {
+    let http = Http2::prior_knowledge(address).await;
+    while !http.send.is_extended_connect_protocol_enabled() {
+        tokio::task::yield_now().await;
+    }
+    http
+}
 
 fn connect(protocol: &'static str) -> Request<()> {
     let mut request = ask("CONNECT", "/chat");
@@ -70,11 +80,7 @@ fn a_websocket_goes_through_a_stream() {
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
     block_on(async {
-        let mut http = Http2::prior_knowledge(proxyd.address()).await;
-        // The server has to announce support first.
-        while !http.send.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-        }
+        let mut http = connected(proxyd.address()).await;
         let (response, mut up) = http.begin(connect("websocket")).await;
         let response = response.await.unwrap();
         assert_eq!(response.status(), 200);
@@ -136,10 +142,7 @@ fn an_upstream_that_does_not_switch_opens_no_tunnel() {
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
     block_on(async {
-        let mut http = Http2::prior_knowledge(proxyd.address()).await;
-        while !http.send.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-        }
+        let mut http = connected(proxyd.address()).await;
         let answer = http.ask(connect("websocket")).await;
         assert_eq!(answer.status, 502);
         let id = answer.header("x-correlation-id").unwrap();
@@ -156,10 +159,7 @@ fn a_route_without_a_target_opens_no_tunnel() {
     let proxyd = start(kdl, &[]);
 
     block_on(async {
-        let mut http = Http2::prior_knowledge(proxyd.address()).await;
-        while !http.send.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-        }
+        let mut http = connected(proxyd.address()).await;
         let answer = http.ask(connect("websocket")).await;
         assert_eq!(answer.status, 502);
         let id = answer.header("x-correlation-id").unwrap();
@@ -191,10 +191,7 @@ fn tunnels_are_neither_stored_nor_taken_from_the_store_nor_copied() {
     let proxyd = start(&kdl, &[]);
 
     block_on(async {
-        let mut http = Http2::prior_knowledge(proxyd.address()).await;
-        while !http.send.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-        }
+        let mut http = connected(proxyd.address()).await;
         let (status, _, first) = open(&mut http).await;
         assert_eq!(status, 200);
         let page = http.ask(ask("GET", "/chat")).await;
@@ -214,10 +211,7 @@ fn an_answer_to_another_key_opens_no_tunnel() {
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
     block_on(async {
-        let mut http = Http2::prior_knowledge(proxyd.address()).await;
-        while !http.send.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-        }
+        let mut http = connected(proxyd.address()).await;
         let (response, _up) = http.begin(connect("websocket")).await;
         let answer = Answer::read(response.await.unwrap()).await.unwrap();
         assert_eq!(answer.status, 502);
@@ -230,10 +224,7 @@ fn other_tunnels_are_not_served() {
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
     block_on(async {
-        let mut http = Http2::prior_knowledge(proxyd.address()).await;
-        while !http.send.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-        }
+        let mut http = connected(proxyd.address()).await;
         assert_eq!(http.ask(connect("connect-udp")).await.status, 405);
         let mut plain = ask("CONNECT", "");
         *plain.uri_mut() = "a.test:443".parse().unwrap();
@@ -248,10 +239,7 @@ fn a_tunnel_with_a_length_does_not_leave_its_upstream_waiting_for_a_body() {
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 
     block_on(async {
-        let mut http = Http2::prior_knowledge(proxyd.address()).await;
-        while !http.send.is_extended_connect_protocol_enabled() {
-            tokio::task::yield_now().await;
-        }
+        let mut http = connected(proxyd.address()).await;
         let mut request = connect("websocket");
         let length = http::HeaderValue::from_static("5");
         request.headers_mut().insert("content-length", length);

@@ -125,3 +125,90 @@ impl Client {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+    use crate::trust::Trust;
+    use control_wire::{NodeId, OrgId, ProjectId};
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use uuid::Uuid;
+
+    /// Answers one request per connection; returns the heads of the requests.
+    async fn serve(listener: TcpListener, answers: Vec<String>) -> Vec<String> {
+        let mut heads = Vec::new();
+        for answer in answers {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut head = [0; 4096];
+            let length = stream.read(&mut head).await.unwrap();
+            heads.push(String::from_utf8_lossy(&head[..length]).into_owned());
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        heads
+    }
+
+    fn answer(status: &str, body: &str) -> String {
+        let length = body.len();
+        format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+    }
+
+    fn delivered(id: CertificateId, chain: &str) -> String {
+        let body = serde_json::json!({"id": id, "chain_pem": chain, "private_key_pem": "key"});
+        answer("200 OK", &body.to_string())
+    }
+
+    #[tokio::test]
+    async fn an_interrupted_fetch_goes_on_behind_the_certificates_that_it_has() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let settings = Settings {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            project: None,
+            enrolment_token_file: None,
+            data_dir: PathBuf::new(),
+            machine_key_file: None,
+            ca_file: None,
+            name: "node".to_owned(),
+            labels: BTreeMap::new(),
+            version: "0.1.0",
+            schema_version: 1,
+        };
+        let own = Identity {
+            node: NodeId(Uuid::nil()),
+            key: String::new(),
+            project: ProjectId(Uuid::nil()),
+            org: OrgId(Uuid::nil()),
+            trust: Trust::pin(OrgId(Uuid::nil()), &[]),
+        };
+        let needed = [1, 2].map(|number| CertificateId(Uuid::from_u128(number)));
+        let [first, second] = needed;
+        let answers = vec![
+            delivered(first, "chain 1"),
+            answer("429 Too Many Requests", ""),
+            delivered(second, "chain 2"),
+            answer("304 Not Modified", ""),
+            delivered(second, "chain 3"),
+        ];
+        let server = tokio::spawn(serve(listener, answers));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let mut client = Client::simulated(settings, http, Duration::MAX);
+
+        let limited = client.fetch_certificates(&own, &needed).await;
+        assert!(matches!(limited, Err(ChannelError::Failed(..))));
+        client.fetch_certificates(&own, &needed).await.unwrap();
+        client.fetch_certificates(&own, &needed).await.unwrap();
+
+        let held = client.certificates.0.values();
+        let chains: Vec<_> = held.map(|held| held.chain_pem.as_str()).collect();
+        assert_eq!(chains, ["chain 1", "chain 3"]);
+        let heads = server.await.unwrap();
+        for (head, id) in heads.iter().zip([first, second, second, first, second]) {
+            assert!(head.contains(&id.to_string()), "{id}: {head}");
+        }
+        let tag = format!("\"{}\"", digest(b"chain 1"));
+        assert!(heads[3].contains(&tag), "{}", heads[3]);
+    }
+}

@@ -227,6 +227,15 @@ fn calls_that_clients_give_up_are_reset_and_cost_no_connection() {
     });
 }
 
+/// Sixty calls at once.
+fn burst(client: &Rc<AgentClient>) -> Vec<JoinHandle<Result<(), CallError>>> {
+    let call = |_| {
+        let client = Rc::clone(client);
+        tokio::task::spawn_local(async move { begin(&client, false).await.map(drop) })
+    };
+    (0..60).map(call).collect()
+}
+
 #[test]
 fn calls_that_clients_give_up_in_a_burst_cost_no_connection() {
     run(async {
@@ -238,12 +247,7 @@ fn calls_that_clients_give_up_in_a_burst_cost_no_connection() {
         server.is_answering.set(false);
 
         for _ in 0..5 {
-            let calls: Vec<_> = (0..60)
-                .map(|_| {
-                    let one = Rc::clone(&client);
-                    tokio::task::spawn_local(async move { begin(&one, false).await.map(drop) })
-                })
-                .collect();
+            let calls = burst(&client);
             for _ in 0..3 {
                 tokio::task::yield_now().await;
             }
@@ -280,13 +284,7 @@ fn a_burst_of_calls_opens_one_connection() {
         server.is_answering.set(true);
         let client = client(&folder.path().join("authz.sock"), AgentProtocol::ExtAuthz);
 
-        let calls: Vec<_> = (0..60)
-            .map(|_| {
-                let one = Rc::clone(&client);
-                tokio::task::spawn_local(async move { begin(&one, false).await.map(drop) })
-            })
-            .collect();
-        for call in calls {
+        for call in burst(&client) {
             assert!(call.await.unwrap().is_ok());
         }
 

@@ -372,6 +372,18 @@ mod tests {
         ActivePlan::new(Arc::new(plan), connectors, Arc::default(), registry, 0)
     }
 
+    #[test]
+    fn accepted_credentials_outlast_new_addresses_of_a_name() {
+        let registry = registry();
+        let earlier = active(1, "a", &registry);
+        let seed = || KeySeed { low: 1, high: 2 };
+        let cache = earlier.credential_cache(0, seed);
+        let connectors = earlier.upstreams.iter().map(|one| one.connectors.clone());
+        let plan = Arc::clone(&earlier.plan);
+        let resolved = earlier.resolved(plan, connectors.collect(), &registry, 0);
+        assert!(Rc::ptr_eq(&resolved.credential_cache(0, seed), &cache));
+    }
+
     fn worker(active: ActivePlan, registry: &Arc<Registry>) -> Rc<Worker> {
         let shared_registry = Arc::clone(registry);
         let lifecycle = Lifecycle::new(

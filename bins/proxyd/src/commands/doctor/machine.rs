@@ -25,7 +25,7 @@ const EARLIEST_TIME: Duration = Duration::from_hours(490_896);
 )]
 pub(super) fn check(model: &Model) -> Vec<Finding> {
     let mut findings = vec![
-        open_files(model, getrlimit(Resource::Nofile).current),
+        open_files(model, getrlimit(Resource::Nofile).maximum),
         memory(model),
         clock(SystemTime::now()),
     ];
@@ -34,7 +34,7 @@ pub(super) fn check(model: &Model) -> Vec<Finding> {
     findings
 }
 
-/// Checks the limit on open files. Each client connection may need a second one, to a target.
+/// Checks the hard limit on open files, to which `proxyd` raises its soft one. Each client connection may need a second one, to a target.
 fn open_files(model: &Model, allowed: Option<u64>) -> Finding {
     let connections = u64::from(*model.limits.max_total_connections);
     let needed = connections
@@ -122,7 +122,7 @@ fn outgoing_ports(model: &Model, range: Option<(u16, u16)>) -> Vec<Finding> {
             findings.push(Finding::warning(
                 format!("listener {}", listener.name),
                 format!("outgoing connections may take port {port}, one of {first} to {last}"),
-                format!("use another port, or sysctl -w net.ipv4.ip_local_reserved_ports={port}"),
+                format!("use another port, or add {port} to net.ipv4.ip_local_reserved_ports"),
             ));
         }
     }
