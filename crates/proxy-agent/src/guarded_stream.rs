@@ -82,7 +82,7 @@ impl AnswerGuard {
     }
 }
 
-/// A connection to an agent from which only valid answers are read.
+/// A connection to an agent that passes only valid answers on.
 #[derive(Debug)]
 pub(crate) struct GuardedStream {
     pub(crate) stream: AgentStream,

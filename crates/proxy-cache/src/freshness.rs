@@ -32,7 +32,7 @@ pub struct Freshness {
     pub received_at: ClockReading,
     /// Age of the response on arrival.
     pub initial_age: u32,
-    /// The age from which on it is stale.
+    /// The age at which it becomes stale, in seconds.
     pub lifetime: u32,
     /// True if the response states no lifetime, so that the route's or a heuristic one applies. It
     /// does not apply to requests with credentials or `Cookie`.

@@ -14,7 +14,7 @@ use tokio::io::AsyncWrite;
 /// Maximum size of data that is copied behind the head instead of written with a vectored write.
 const COPY_MAX_BYTES: usize = 2048;
 
-/// Number of buffered bytes from which on they are written before the body is polled again.
+/// Minimum number of buffered bytes that are written before the body is polled again.
 const WRITE_AT_BYTES: usize = 16 * 1024;
 
 /// Minimum remainder of a body for splicing; for less, a pipe costs more than it saves.

@@ -96,7 +96,7 @@ pub const fn fair_share(free: u32) -> u32 {
     if share < FLOOR { FLOOR } else { share }
 }
 
-/// Average units of each client from which on the clients of a route or an upstream count as
+/// Minimum average of units for each client that makes the clients of a route or an upstream
 /// greedy.
 const GREEDY_UNITS: u32 = 2;
 

@@ -4,7 +4,7 @@ use crate::error::TlsWarning;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Time before its expiry from which on a certificate causes a warning.
+/// Remaining validity below which a certificate causes a warning.
 pub const EXPIRY_WARNING: Duration = Duration::from_hours(14 * 24);
 
 pub(crate) fn warning(file: &Path, not_after: SystemTime, now: SystemTime) -> Option<TlsWarning> {

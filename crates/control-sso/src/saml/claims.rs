@@ -55,7 +55,7 @@ pub struct Claims {
     /// Attributes with their values, in document order; values of equally named attributes are
     /// merged.
     pub attributes: Vec<(String, Vec<String>)>,
-    /// Time from which on the assertion is expired.
+    /// Time of expiry, with the permitted clock skew. The assertion is invalid at it and later.
     pub not_on_or_after: Timestamp,
     /// End of the session at the provider; `None` if the provider does not say.
     pub session_not_on_or_after: Option<Timestamp>,

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 /// Maximum number of certificates shown.
 const SHOWN: usize = 100;
-/// Time before its expiry from which on a certificate should be replaced.
+/// Remaining validity below which a certificate should be replaced.
 const NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 
 #[derive(Template)]

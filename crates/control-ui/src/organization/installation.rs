@@ -13,7 +13,7 @@ use control_app::{InstallationStatus, Lease};
 use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
-/// Time after a lease's end from which on its job is late; jobs run at least every half minute.
+/// Time after a lease's end before its job counts as late; jobs run at least every half minute.
 const LATE_AFTER: SignedDuration = SignedDuration::from_mins(2);
 /// Lease of a job that runs only when there are events to queue.
 const ON_DEMAND: &str = "webhooks";

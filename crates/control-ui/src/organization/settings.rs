@@ -18,7 +18,7 @@ use control_domain::{Access, OrgSecurity, Quotas, Retention, Tenant};
 use control_wire::OrgId;
 use std::sync::Arc;
 
-/// Percentage of a quota from which on it counts as nearly used up.
+/// Minimum percentage of a quota that counts as nearly used up.
 const NEARLY_FULL_PERCENT: u64 = 90;
 
 #[derive(Template)]

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAX_LISTED: i64 = 5;
 /// Maximum number of certificates read.
 const MAX_CERTIFICATES: i64 = 200;
-/// Time before its expiry from which on a certificate should be replaced.
+/// Remaining validity below which a certificate should be replaced.
 const CERTIFICATE_NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 
 /// A condition that needs an operator.

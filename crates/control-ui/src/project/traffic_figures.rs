@@ -85,7 +85,7 @@ pub(crate) fn heading(total: &TrafficFigures, period: TrafficPeriod) -> String {
     format!("{requests} in {time}{change}; {failed}.")
 }
 
-/// Increase, in percent, from which on the sentence uses a multiple.
+/// Minimum increase, in percent, that the sentence expresses as a multiple.
 const MUCH_MORE_PERCENT: u128 = 900;
 
 /// Phrase such as `12 % more than a week before`; `None` without earlier figures.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 /// Maximum number of stored processes apart from the one that reported last.
 const MAX_EARLIER_INSTANCES: usize = 8;
-/// Number of returns of an earlier process from which on both are assumed to run. A single return
+/// Minimum number of returns of an earlier process that shows that both run. A single return
 /// may be a late last heartbeat.
 const MAX_RETURNS: usize = 2;
 

@@ -17,7 +17,7 @@ const NOT_FOUND: u16 = 404;
 const ONE_ROUTE: f64 = 0.9;
 /// Minimum share of additional 404s in their route's requests; fewer stop no batch anyway.
 const MIN_PART: f64 = 0.02;
-/// Ratio of missing answers to additional 404s from which on the bundle is the cause.
+/// Minimum ratio of missing answers to additional 404s that makes the bundle the cause.
 const MISSING_PART: f64 = 0.5;
 /// Number of standard deviations of the expected answers that the additional 404s must exceed;
 /// fewer cannot be told from chance.

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 /// Minimum number of nodes that serve a route for a separate standard, or all if fewer serve
 /// anything.
 const MIN_STANDARD_NODES: usize = 3;
-/// Fraction of a verdict's evidence from which on a difference is suspected.
+/// Minimum fraction of a verdict's evidence for a suspicion.
 const SUSPICION_EVIDENCE: f64 = 0.5;
-/// Fraction of the minimum number of requests from which on a difference is suspected.
+/// Fraction of the minimum number of requests that suffices for a suspicion.
 const SUSPICION_REQUESTS: f64 = 0.25;
 
 /// Reports of the batch, of the nodes that it is compared with, and of the batch's nodes before.
@@ -22,7 +22,7 @@ pub(super) struct ComparedReports<'a> {
     /// True if the rest consists only of the batch's own nodes before the rollout, at another time
     /// of day.
     pub(super) is_earlier: bool,
-    /// Evidence from which on a difference is significant.
+    /// Minimum evidence of a significant difference.
     pub(super) needed: f64,
     names: BTreeSet<&'a str>,
     min_requests: f64,

@@ -41,7 +41,7 @@ impl Counted {
     }
 }
 
-/// Evidence from which on a comparison is significant, if there are `routes` routes. It is so high
+/// Minimum evidence of a significant comparison, if there are `routes` routes. It is so high
 /// that all comparisons, in all evaluations of all batches, stop at most one harmless rollout in
 /// 200.
 pub(super) fn needed(routes: usize) -> f64 {

@@ -17,10 +17,10 @@ const USUAL_SKEW: f64 = 60.0;
 /// Maximum growth of the tolerated clock skew, as a factor, without a risk.
 const SKEW_FACTOR: f64 = 2.0;
 
-/// Factor of growth from which on the rate of password attempts is a risk.
+/// Minimum factor of a risky growth of the rate of password attempts.
 const MORE_GUESSES: f64 = 10.0;
 
-/// Factor of decrease from which on the rate of password attempts is a risk: it locks users out.
+/// Minimum factor of a risky decrease in the rate of password attempts: it locks users out.
 const FEWER_GUESSES: f64 = 2.0;
 
 pub(super) fn risk(change: &SettingChange, routes: Routes<'_>) -> Classified {

@@ -8,10 +8,10 @@ use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::policies::cache;
 use serde_json::Value;
 
-/// Age in seconds from which on stale responses are a risk: one day.
+/// Minimum age in seconds of stale responses that is a risk: one day.
 const LONG_STALE: f64 = 86_400.0;
 
-/// Factor of decrease from which on the memory or lifetime of stored responses is a risk: the
+/// Minimum factor of a risky decrease in memory or lifetime of stored responses: the
 /// upstream gets many more requests.
 const FALLEN: f64 = 4.0;
 

@@ -13,26 +13,26 @@ use proxy_model::registry::{
 use proxy_model::{Model, RateLimit, Route, Service};
 use std::time::Duration;
 
-/// Factor of decrease from which on a rate, size or number is a risk.
+/// Minimum factor of a risky decrease in a rate, size or number.
 const TIGHTER: f64 = 2.0;
 
-/// Factor of decrease from which on a time is a risk: few requests take as long as they may.
+/// Minimum factor of a risky decrease in a time: few requests take as long as they may.
 const TIGHTER_TIME: f64 = 4.0;
 
-/// Factor of growth from which on a rate limit is a risk.
+/// Minimum factor of a risky growth of a rate limit.
 const WIDER: f64 = 10.0;
 
-/// Factor of growth from which on a breaker's open time, or the share of retries, is a risk.
+/// Minimum factor of a risky growth of a breaker's open time, or of the share of retries.
 const GROWN: f64 = 4.0;
 
 /// Period in seconds for comparing rate limits: the requests in it, with the burst at its start.
 const RATE_PERIOD: f64 = 60.0;
 
-/// Factor of growth from which on a limit is as good as none.
+/// Minimum factor of a growth that leaves a limit without effect.
 const UNLIMITED: f64 = 1_000.0;
 
-/// Factor of growth from which on a time or number no longer protects from slow or hasty clients,
-/// or from dead targets.
+/// Minimum factor of a growth by which a time or number no longer protects from slow or hasty
+/// clients, or from dead targets.
 const UNPROTECTED: f64 = 30.0;
 
 /// Blocks with numbers that refuse nothing when they fall: shares, thresholds of recovery,
@@ -72,7 +72,7 @@ const NEW_LIMITS: [&str; 7] = [
     limits::MAX_MEMORY.path,
 ];
 
-/// Limits in [`NEW_LIMITS`], each with the value from which on a new one is usual: connections end
+/// Limits in [`NEW_LIMITS`], each with the minimum of a usual new value: connections end
 /// between two requests, and few responses take an hour.
 const USUAL_LIMITS: [(&str, f64); 4] = [
     (listeners::MAX_CONNECTION_AGE.path, 300.0),

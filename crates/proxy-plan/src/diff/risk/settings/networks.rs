@@ -5,10 +5,10 @@ use crate::diff::risk::{Compared, Risk};
 use ipnet::IpNet;
 use proxy_model::{Access, Model, NetworkFile, Setting};
 
-/// Length of an IPv4 prefix from which on a network has few clients.
+/// Minimum length of the IPv4 prefix of a network with few clients.
 const FEW_IPV4: u8 = 24;
 
-/// Length of an IPv6 prefix from which on a network has few clients: the network of one site.
+/// Minimum length of the IPv6 prefix of a network with few clients: the network of one site.
 const FEW_IPV6: u8 = 48;
 
 /// Networks that are not routed in the Internet, as used by machines, load balancers and offices.

@@ -7,7 +7,8 @@ use crate::diff::setting_change::SettingChange;
 use proxy_model::registry::observability::{self, otlp};
 use serde_json::Value;
 
-/// Share of recorded requests, in percent, from which on a recording counts as one of all clients.
+/// Minimum share of recorded requests, in percent, of a recording that counts as one of all
+/// clients.
 const MOST_REQUESTS: f64 = 50.0;
 
 pub(super) fn risk(change: &SettingChange) -> Classified {

@@ -9,22 +9,22 @@ use proxy_model::registry::{health_check, outlier_detection, system, upstreams};
 use proxy_model::{LoadBalancing, Model, Part, Service, Setting, Target, Upstream, effective_in};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Factor of change from which on a target's share of requests is a risk.
+/// Minimum factor of a risky change of a target's share of requests.
 const FACTOR: f64 = 2.0;
 
 /// Minimum part of the requests that moves to or from a target to be a risk.
 const MOVED_SHARE: f64 = 0.1;
 
-/// Time in seconds from which on a slow start holds a recovered target back.
+/// Minimum time in seconds of a slow start that holds a recovered target back.
 const LONG_START: f64 = 300.0;
 
-/// Factor of growth from which on a slow start, or a number of a health check, is a risk.
+/// Minimum factor of a risky growth of a slow start, or of a number of a health check.
 const GROWN: f64 = 4.0;
 
-/// Factor of decrease from which on a number of a health check is a risk.
+/// Minimum factor of a risky decrease in a number of a health check.
 const FALLEN: f64 = 2.0;
 
-/// Interval in seconds from which on the names of targets count as rarely looked up.
+/// Minimum interval in seconds of rare look-ups of targets' names.
 const SELDOM: f64 = 300.0;
 
 /// The risk of targets that are checked or called differently. The first health check of an
