@@ -23,6 +23,9 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const ARCHIVE_TIME: Duration = Duration::from_mins(5);
 /// Maximum delay of a long poll's response after the requested time.
 const POLL_GRACE: Duration = Duration::from_secs(15);
+/// Longer trials end after this time: a week's deadline, one and a half soaks of a
+/// week, and half a day for heartbeats.
+const MAX_TRIAL: Duration = Duration::from_secs((7 + 7 + 4) * 24 * 3_600);
 const MAX_JSON_BYTES: usize = 1024 * 1024;
 const MAX_REASON_CHARS: usize = 200;
 const MAX_FAILURE_BYTES: usize = 16 * 1024;
@@ -160,7 +163,7 @@ impl Channel {
             Some(order) => Desired::Order(Assignment {
                 order,
                 renewals: certificates,
-                trial: trial.map(|trial| Duration::from_secs(trial.confirm_secs)),
+                trial: trial.map(|trial| Duration::from_secs(trial.confirm_secs).min(MAX_TRIAL)),
                 challenges,
                 tag,
             }),

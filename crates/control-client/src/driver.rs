@@ -443,8 +443,7 @@ impl Client {
         let answer = answer?;
         self.send_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
-        let interval = jitter::interval_share(interval);
-        let interval = interval.min(self.max_interval);
+        let interval = jitter::interval_share(interval.min(self.max_interval));
         (self.interval, self.cpu_percent) = (interval, cpu_percent);
         let is_of_trial = self.machine.order_on_trial() == Some(answer.order);
         Ok(match answer.confirmation {

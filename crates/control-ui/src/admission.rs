@@ -177,6 +177,7 @@ async fn enter(
     if is_form && !is_same_origin(request) {
         return Err(Failure::other_site().into());
     }
+    visit.query.check_text()?;
     // The secret of a link is in its form, which is small. Other forms are read after
     // authentication.
     if is_form && page.is_linked() {

@@ -26,8 +26,8 @@ pub struct DesiredState {
 /// Trial of an order. Not signed: a forged one makes a node run its own former bundle at worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Trial {
-    /// Seconds from the switch in which the node must receive the confirmation: soak, deadline and
-    /// three heartbeat intervals.
+    /// Seconds from the switch in which the node must receive the confirmation: the deadline, one and
+    /// a half soaks and three heartbeat intervals.
     pub confirm_secs: u64,
 }
 

@@ -129,16 +129,21 @@ pub(crate) async fn send(
 /// failed, and requests that wait together would all get the target that was next at their beginning.
 #[inline]
 fn chosen_now<'p>(exchange: &Exchange, to: Destination<'p>) -> Destination<'p> {
-    let route = to.route;
-    let may_have_waited = route.buffer_requests
-        || route.agents.is_some()
-        || route.credentials.is_some()
-        || exchange.completion.record.waits.queued().is_some();
-    if may_have_waited {
+    if may_have_waited(exchange, to.route) {
         choose_again(exchange, to)
     } else {
         to
     }
+}
+
+/// Returns true if the request may have waited for anything since its beginning.
+#[inline]
+fn may_have_waited(exchange: &Exchange, route: &RoutePlan) -> bool {
+    route.buffer_requests
+        || route.agents.is_some()
+        || route.credentials.is_some()
+        || route.cache.is_some()
+        || exchange.completion.record.waits.queued().is_some()
 }
 
 /// The target that the balancer chooses now; the earlier one if none is usable.
@@ -255,11 +260,13 @@ impl Attempts<'_, '_> {
         self.next_target(target, problem)
     }
 
-    /// Start of the attempt. A pooled connection uses the start of the exchange: the difference is
-    /// the time of deciding, which is not worth another reading of the clock.
+    /// Start of the attempt. The first one on a pooled connection uses the start of the exchange if
+    /// the request did not wait: the difference is the time of deciding, which is not worth another
+    /// reading of the clock.
     fn began(&self, connection: &UpstreamConnection) -> Duration {
         let at_hand = matches!(connection, UpstreamConnection::Http1(pooled) if pooled.at_hand);
-        if at_hand && self.tried.is_empty() && self.exchange.completion.record.retry.count == 0 {
+        let is_first = self.tried.is_empty() && self.exchange.completion.record.retry.count == 0;
+        if at_hand && is_first && !may_have_waited(self.exchange, self.to.route) {
             return self.exchange.began();
         }
         self.exchange.worker().time.elapsed()

@@ -273,7 +273,8 @@ impl RouteTimeouts {
         };
         Self {
             connect: *own.connect.unwrap_or(theirs.connect),
-            response: *theirs.request,
+            // A route that permits more for the whole exchange permits it for the head, too.
+            response: total.unwrap_or(*theirs.request),
             read: *own.read.unwrap_or(theirs.read),
             tunnel_idle: *own.idle.unwrap_or(theirs.idle),
             total,

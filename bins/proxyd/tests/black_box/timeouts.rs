@@ -228,6 +228,30 @@ fn a_late_response_head_is_answered_504() {
 }
 
 #[test]
+fn the_time_of_a_route_replaces_that_of_its_upstream_for_the_response_head() {
+    let gate = Gate::new();
+    let waiting = gate.clone();
+    let upstream = Upstream::start(move |served| {
+        while served.request().is_some() {
+            waiting.wait();
+            served.send(ok("late"));
+        }
+    });
+    let patient = "matches { path \"/patient\" }; upstream \"u\"; policies { timeouts { request-secs 60 } }";
+    let proxyd = Config::to_with(&upstream, "timeouts { request-ms 300 }")
+        .route("patient", patient)
+        .start();
+    let mut client = proxyd.connect();
+    client.send(get("/patient", &[]));
+    upstream.wait_for_requests(1);
+
+    // Begins later and ends, so the first request has waited longer than the upstream's time.
+    assert_eq!(proxyd.connect().ask(get("/", &[])).status, 504);
+    gate.open();
+    assert_eq!(client.response().text(), "late");
+}
+
+#[test]
 fn the_time_for_the_response_begins_when_the_request_is_sent() {
     let upstream = Upstream::echo();
     let proxyd = Config::to_with(&upstream, "timeouts { request-ms 2000 }").start();

@@ -107,6 +107,44 @@ async fn labels_are_given_by_the_token_and_others_wait_for_an_approval() {
 }
 
 #[tokio::test]
+async fn a_certificate_of_a_bundle_that_nodes_may_run_is_not_deleted() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let made = world.post(CERTIFICATES, &full, sample(CERTIFICATES)).await;
+        let certificate = made.text("id");
+        let named = world.post(BUNDLES, &full, naming(&certificate)).await;
+        assert_eq!(named.text("state"), "signed", "{}", named.body);
+        let named = named.text("id");
+        let mut plain = sample(BUNDLES);
+        let text = plain["files"]["proxy.kdl"].as_str().unwrap().to_owned();
+        plain["files"]["proxy.kdl"] = json!(format!("// Without certificates.\n{text}"));
+        let plain = world.post(BUNDLES, &full, plain).await;
+        assert_eq!(plain.text("state"), "signed", "{}", plain.body);
+        let plain = plain.text("id");
+        let path = format!("{CERTIFICATES}/{certificate}");
+        let delete = async || {
+            world
+                .send(&Method::DELETE, &path, &full, &Value::Null, &[])
+                .await
+        };
+        // In force first, then the way back of the node.
+        for bundle in [&named, &plain] {
+            let ordered = assign(&world, &full, bundle, world.node).await;
+            assert_eq!(ordered.status, StatusCode::OK, "{}", ordered.body);
+            let refused = delete().await;
+            assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.text);
+            let reason = "nodes or rollouts whose bundles name it";
+            assert!(refused.text.contains(reason), "{}", refused.text);
+        }
+        let revoke = format!("{BUNDLES}/{named}/revoke");
+        let revoked = world.post(&revoke, &full, Value::Null).await;
+        assert_eq!(revoked.text("state"), "revoked", "{}", revoked.body);
+        let deleted = delete().await;
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT, "{}", deleted.text);
+    }
+}
+
+#[tokio::test]
 async fn a_certificate_goes_to_nodes_with_its_labels_alone() {
     for world in worlds().await {
         let full = world.full_key().await;

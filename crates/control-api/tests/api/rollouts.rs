@@ -89,8 +89,8 @@ async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_revert_is_never_o
         let settings = json!({"skip_gate": true, "soak_secs": 30, "batch_count": 1});
         let id = fleet.start(&new, settings).await;
         fleet.tick(0).await;
-        // Deadline, soak, and three heartbeat intervals.
-        let trial = json!({"confirm_secs": 60 + 30 + 3 * 30});
+        // Deadline, one and a half soaks, and three heartbeat intervals.
+        let trial = json!({"confirm_secs": 60 + 30 + 15 + 3 * 30});
         assert_eq!(fleet.trial(0).await, trial);
         fleet.follow_order(0).await;
         assert_eq!(fleet.confirmation(0).await, "pending");

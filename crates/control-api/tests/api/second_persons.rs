@@ -2,9 +2,10 @@
 //! hidden warnings, or another person's account.
 
 use crate::fleet::{Fleet, ROLLOUTS};
-use crate::world::{Answer, Credential, World, certificate, worlds};
+use crate::world::{Answer, Credential, World, certificate, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::Role;
+use control_wire::UserId;
 use serde_json::{Value, json};
 
 const POLICY: &str = "/projects/{project}/policy";
@@ -225,6 +226,40 @@ async fn an_administrator_is_not_a_second_person_in_the_account_of_another() {
             started.body
         );
         is_dependent(&command(&world, &id, &admin, "approve").await);
+    }
+}
+
+#[tokio::test]
+async fn an_unlinked_identity_still_shows_who_could_sign_in_by_it() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world, 1).await;
+        let new = fleet.bundle(83).await;
+        let admin = world.user(world.org, Role::Admin).await;
+        set(&world, &admin, json!({"approve": "all"})).await;
+        let operator = world.user(world.org, Role::Operator).await;
+        let own = world.get("/users/me", &operator).await.text("id");
+        let identity = world.link_identity(UserId(own.parse().unwrap())).await;
+        // By a provider of its own, the administrator signs in as the operator; as such it removes the
+        // identity.
+        let sso = "/orgs/{org}/sso";
+        let connected = world
+            .send(&Method::PUT, sso, &admin, &sample(sso), &[])
+            .await;
+        assert_eq!(connected.status, StatusCode::OK, "{}", connected.body);
+        let path = format!("/users/me/identities/{identity}");
+        let unlinked = world
+            .send(&Method::DELETE, &path, &operator, &Value::Null, &[])
+            .await;
+        assert_eq!(unlinked.status, StatusCode::NO_CONTENT, "{}", unlinked.text);
+        let id = fleet.plan(&new, json!({"skip_gate": true})).await;
+        let started = command(&world, &id, &admin, "start").await;
+        assert_eq!(
+            started.text("state"),
+            "awaiting_approval",
+            "{}",
+            started.body
+        );
+        is_dependent(&command(&world, &id, &operator, "approve").await);
     }
 }
 

@@ -330,6 +330,13 @@ async fn nodes_that_become_silent_are_reported_once() {
         round(&world, true).await;
         assert!(receiver.received().is_empty());
         world.allow_private_addresses(|| Timestamp::now() + SignedDuration::from_secs(100));
+        world.app.note_outage();
+        round(&world, true).await;
+        assert!(
+            receiver.received().is_empty(),
+            "nodes could not report in the outage"
+        );
+        world.allow_private_addresses(|| Timestamp::now() + SignedDuration::from_secs(100));
         round(&world, true).await;
         round(&world, true).await;
         let received = receiver.received();

@@ -206,7 +206,7 @@ impl App {
         Ok(Versioned { value, version })
     }
 
-    /// Deletes a certificate that no service uses, and its key.
+    /// Deletes a certificate that no service and no bundle of a node uses, and its key.
     pub async fn delete_certificate(
         &self,
         call: &Call,
@@ -220,6 +220,11 @@ impl App {
         call.expect_version(found.version)?;
         if tx.manager_of(id).await?.is_some() {
             return Err(Refusal::InUse("a managed certificate").into());
+        }
+        // Heartbeats and orders change the bundles of nodes under this lock.
+        tx.lock_audit().await?;
+        if tx.is_certificate_on_nodes(id).await? {
+            return Err(Refusal::InUse("nodes or rollouts whose bundles name it").into());
         }
         tx.delete_certificate(id, found.version).await?;
         tx.delete_secret(found.value.secret).await?;

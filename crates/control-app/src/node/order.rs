@@ -184,8 +184,8 @@ impl App {
 
     /// Time after which a node without a confirmation reverts an order of a rollout.
     pub(crate) fn trial_duration(&self, strategy: &Strategy) -> SignedDuration {
-        let secs = strategy.deadline_secs + strategy.soak_secs;
-        let trial = self.trial(u64::try_from(secs).unwrap_or_default());
+        let secs = u64::try_from(strategy.max_batch_secs()).unwrap_or_default();
+        let trial = self.trial(secs);
         SignedDuration::from_secs(i64::try_from(trial.confirm_secs).unwrap_or(i64::MAX))
     }
 

@@ -38,7 +38,8 @@ const ROW_TIME: SignedDuration = SignedDuration::from_secs(2);
 
 impl App {
     /// Queues new events for the webhooks that subscribe to them. With `silence`, also events of
-    /// silent nodes, which a control plane that has just started cannot detect.
+    /// silent nodes, which a control plane cannot detect just after its start or an outage of the
+    /// database.
     ///
     /// # Errors
     ///
@@ -55,7 +56,7 @@ impl App {
         }
         let is_new = !tx.unqueued_actions(1).await?.is_empty();
         let mut silent = Vec::new();
-        if silence {
+        if silence && !self.is_after_outage(now) {
             let since = self.heartbeat_interval.online_since(now);
             for webhook in tx.webhooks_of_silence(since, CHUNK).await? {
                 silent.extend(self.silent_nodes(&mut tx, webhook, now).await?);
@@ -226,7 +227,15 @@ impl App {
             if !is_own {
                 return Ok(());
             }
-            let attempt = self.attempt(&webhook.value, &delivery).await?;
+            let attempt = match self.attempt(&webhook.value, &delivery).await {
+                Ok(attempt) => attempt,
+                // Due again after a minute.
+                Err(error @ Error::Store(_)) => return Err(error),
+                Err(error) => WebhookAttempt {
+                    status: None,
+                    error: Some(format!("not sent: {error}")),
+                },
+            };
             if !self.end_attempt(delivery, attempt).await? {
                 return Ok(());
             }

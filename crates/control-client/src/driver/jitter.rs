@@ -24,7 +24,7 @@ pub(super) fn interval_share(interval: Duration) -> Duration {
 fn random_share(time: Duration, permille: u32) -> Duration {
     let random = u32::try_from(RandomState::new().hash_one(0) % 1_001).unwrap_or_default();
     let share = permille + random * (1_000 - permille) / 1_000;
-    time * share / 1_000
+    time.saturating_mul(share) / 1_000
 }
 
 #[cfg(test)]
@@ -46,6 +46,11 @@ mod tests {
             assert!(times.iter().all(|time| bounds.contains(time)), "{times:?}");
             assert!(times.len() > 20, "{times:?}");
         }
+    }
+
+    #[test]
+    fn the_longest_time_has_a_share() {
+        assert!(wait_share(Duration::MAX) < Duration::MAX);
     }
 
     #[test]

@@ -85,6 +85,19 @@ pub struct BatchNode {
     pub has_reported: bool,
 }
 
+/// Counters of a node with their sum over all routes.
+struct NodeReport {
+    traffic: Traffic,
+    total: RouteTraffic,
+}
+
+impl NodeReport {
+    fn new(traffic: Traffic) -> Self {
+        let total = total(&traffic);
+        Self { traffic, total }
+    }
+}
+
 impl Comparison {
     /// Merges the routes of each group of renamed routes.
     #[must_use]
@@ -124,13 +137,11 @@ impl Figures {
     /// the median, and a recently activated bundle would leave too little data for the whole
     /// rollout.
     pub fn add_earlier(&mut self, cpu_percent: f64, counted: Option<Traffic>, min_requests: i64) {
-        let requests = counted
-            .as_ref()
-            .map_or(0, |counted| total(counted).requests);
+        let requests = counted.as_ref().map_or(0, all_requests);
         let is_enough = u64::try_from(min_requests).is_ok_and(|min| min <= requests);
         if is_enough || self.serving() == 0 {
             self.is_earlier |= self.serving() == 0;
-            self.add_served(cpu_percent, counted);
+            self.add_served(cpu_percent, counted.map(NodeReport::new));
         }
     }
 
@@ -146,9 +157,8 @@ impl Figures {
         } = word;
         let (before, mut old) = match sample {
             Some((cpu_percent, old)) => {
-                let requests = old.as_ref().map_or(0, |old| total(old).requests);
                 let before = NodeBefore {
-                    requests,
+                    requests: old.as_ref().map_or(0, all_requests),
                     cpu_percent,
                 };
                 (Some(before), old)
@@ -159,11 +169,12 @@ impl Figures {
             keep_report(&mut self.reports_before, old);
         }
         let served = self.served(traffic, old.as_ref());
-        let all = served.as_ref().map(total).unwrap_or_default();
+        let none = RouteTraffic::default();
+        let all = served.as_ref().map_or(&none, |served| &served.total);
         self.each.push(NodeFigures {
             node,
-            served: Served::from(&all),
-            median_ms: percentile_ms(&all, 50),
+            served: Served::from(all),
+            median_ms: percentile_ms(all, 50),
             cpu_percent,
             before,
         });
@@ -197,25 +208,25 @@ impl Figures {
     }
 
     /// Counters since `before`; `None` if there are none, or they are implausibly high.
-    fn served(&self, now: Option<Traffic>, before: Option<&Traffic>) -> Option<Traffic> {
+    fn served(&self, now: Option<Traffic>, before: Option<&Traffic>) -> Option<NodeReport> {
         let mut served = now?;
         if let Some(before) = before {
             subtract(&mut served, before);
         }
+        let report = NodeReport::new(served);
         let max = self.max_requests.unwrap_or(u64::MAX);
-        (total(&served).requests <= max).then_some(served)
+        (report.total.requests <= max).then_some(report)
     }
 
-    fn add_served(&mut self, cpu_percent: f64, served: Option<Traffic>) {
+    fn add_served(&mut self, cpu_percent: f64, served: Option<NodeReport>) {
         self.nodes += 1;
         self.cpus.push(cpu_percent);
-        let Some(served) = served else {
+        let Some(NodeReport { traffic, total }) = served else {
             self.silent += 1;
             return;
         };
-        let all = total(&served);
-        self.all.push(&all);
-        keep_report(&mut self.reports, served);
+        self.all.push(&total);
+        keep_report(&mut self.reports, traffic);
     }
 }
 
@@ -232,6 +243,12 @@ pub(crate) fn total(traffic: &Traffic) -> RouteTraffic {
         add_route(&mut total, route);
     }
     total
+}
+
+/// Number of requests of a node on all routes.
+pub(crate) fn all_requests(traffic: &Traffic) -> u64 {
+    let requests = traffic.routes.values().map(|route| route.requests);
+    requests.fold(0, u64::saturating_add)
 }
 
 /// Subtracts earlier counters, unless one of them has decreased or disappeared, which means that
@@ -261,12 +278,9 @@ fn each_counter(
         (_, None) | (None, Some(_)) => true,
     };
     connections
-        && routes
-            .iter()
-            .all(|(name, before)| match now.routes.get_mut(name) {
-                Some(now) => each_route_counter(now, before, visit),
-                None => false,
-            })
+        && each_entry(&mut now.routes, routes, |now, before| {
+            each_route_counter(now, before, visit)
+        })
 }
 
 fn each_connection_counter(
@@ -340,10 +354,23 @@ fn each_count<K: Ord>(
     before: &BTreeMap<K, u64>,
     visit: &mut impl FnMut(&mut u64, u64) -> bool,
 ) -> bool {
-    before.iter().all(|(name, before)| match now.get_mut(name) {
-        Some(now) => visit(now, *before),
-        None => false,
-    })
+    each_entry(now, before, |now, before| visit(now, *before))
+}
+
+/// Calls `visit` with each earlier entry and its current value, in one pass over both maps, while it
+/// returns true. Returns false also if an entry has disappeared.
+fn each_entry<K: Ord, V>(
+    now: &mut BTreeMap<K, V>,
+    before: &BTreeMap<K, V>,
+    mut visit: impl FnMut(&mut V, &V) -> bool,
+) -> bool {
+    let mut current = now.iter_mut();
+    before.iter().all(
+        |(key, before)| match current.find(|(current_key, _)| key <= *current_key) {
+            Some((current_key, now)) if current_key == key => visit(now, before),
+            _ => false,
+        },
+    )
 }
 
 /// Nodes may report any value, so the sums saturate.

@@ -59,6 +59,12 @@ impl BatchSize {
 }
 
 impl Strategy {
+    /// Maximum time from a node's switch to the end of its batch, without outages: a batch may switch
+    /// at its deadline, and wait half a soak more for a suspicion.
+    pub fn max_batch_secs(&self) -> i64 {
+        self.deadline_secs + self.soak_secs + self.soak_secs / 2
+    }
+
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let Self {
             batch,

@@ -61,6 +61,26 @@ impl Transaction {
         Ok(row.is_some())
     }
 
+    /// Returns true if a bundle names the certificate that a node runs or was ordered to run, that it
+    /// would return to, or that a rollout moves nodes to. Revoked bundles do not count.
+    pub async fn is_certificate_on_nodes(
+        &mut self,
+        certificate: CertificateId,
+    ) -> Result<bool, StoreError> {
+        let found = "SELECT b.id FROM bundle_certificates c JOIN bundles b ON b.id = c.bundle_id
+            WHERE c.certificate_id = $1 AND b.state <> 'revoked' AND (
+              EXISTS (SELECT 1 FROM node_orders o WHERE o.bundle_id = b.id)
+              OR EXISTS (SELECT 1 FROM node_orders o WHERE o.previous_bundle_id = b.id)
+              OR EXISTS (SELECT 1 FROM rollouts r WHERE r.bundle_id = b.id
+                         AND r.state NOT IN ('completed', 'rolled_back', 'cancelled'))
+              OR EXISTS (SELECT 1 FROM rollout_nodes r
+                         WHERE r.previous_bundle_id = b.id AND r.held = 1)
+              OR EXISTS (SELECT 1 FROM node_heartbeats h
+                         WHERE h.project_id = b.project_id AND h.active_bundle_id = b.id))
+            LIMIT 1";
+        Ok(sql(found).bind(certificate).row(self).await?.is_some())
+    }
+
     /// Returns true if a bundle of the node names a certificate, or may name one because its
     /// certificates were never recorded.
     pub async fn may_have_certificates(&mut self, node: NodeId) -> Result<bool, StoreError> {

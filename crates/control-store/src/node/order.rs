@@ -55,7 +55,7 @@ impl Transaction {
         let newest = concat!(
             "SELECT o.node_id AS node_id, o.counter AS counter, o.bundle_id AS bundle_id,
                o.digest AS digest, o.kid AS kid, o.signature AS signature, k.state AS state,
-               t.deadline_secs + t.soak_secs AS trial_secs, ",
+               t.deadline_secs + t.soak_secs + t.soak_secs / 2 AS trial_secs, ",
             confirmation!(),
             " AS confirmation
              FROM node_orders o JOIN signing_keys k ON k.id = o.kid

@@ -79,6 +79,15 @@ impl Failure {
         )
     }
 
+    /// 400 for a value that no database can hold.
+    pub(crate) fn nul() -> Self {
+        Self::with_text(
+            StatusCode::BAD_REQUEST,
+            "A value has the character NUL.",
+            "Nothing was changed. Remove the character, and send the request again.",
+        )
+    }
+
     /// 405, for example for a form's URL that is opened as a page.
     pub(crate) fn no_method() -> Self {
         Self::with_text(

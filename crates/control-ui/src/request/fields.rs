@@ -48,7 +48,11 @@ impl Fields {
             return Err(Failure::no_form());
         }
         match timeout(FORM_LIMIT, Limited::new(body, limit).collect()).await {
-            Ok(Ok(read)) => Ok(Self::parse(&read.to_bytes())),
+            Ok(Ok(read)) => {
+                let fields = Self::parse(&read.to_bytes());
+                fields.check_text()?;
+                Ok(fields)
+            }
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Failure::too_large(limit)),
             Ok(Err(_)) => Err(Failure::no_form()),
             Err(_) => Err(Failure::too_slow()),
@@ -115,6 +119,12 @@ impl Fields {
         Ok(())
     }
 
+    /// Refuses values with NUL, which PostgreSQL rejects.
+    pub(crate) fn check_text(&self) -> Result<(), Failure> {
+        let has_nul = self.0.iter().any(|(_, value)| value.contains('\0'));
+        (!has_nul).then_some(()).ok_or_else(Failure::nul)
+    }
+
     /// Refuses a form without the expected CSRF token.
     pub(crate) fn check_csrf(&self, expected: &str) -> Result<(), Failure> {
         let token = self.get(CSRF);
@@ -152,6 +162,12 @@ mod tests {
             format!("{:?}", Fields::parse(b"password=x")),
             "Fields([\"password\"])"
         );
+    }
+
+    #[test]
+    fn a_value_with_nul_is_refused() {
+        assert!(Fields::parse(b"q=a%00b").check_text().is_err());
+        assert!(Fields::parse(b"q=a%01b").check_text().is_ok());
     }
 
     #[test]

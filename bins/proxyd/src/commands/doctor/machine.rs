@@ -99,7 +99,9 @@ fn backlogs(model: &Model, longest: Option<u64>) -> Vec<Finding> {
             findings.push(Finding::warning(
                 format!("listener {}", listener.name),
                 format!("`backlog` {backlog} is cut to {longest} by net.core.somaxconn"),
-                format!("sysctl -w net.core.somaxconn={backlog}"),
+                format!(
+                    "sysctl -w net.core.somaxconn={backlog}, and the setting in /etc/sysctl.d for the next boot"
+                ),
             ));
         }
     }

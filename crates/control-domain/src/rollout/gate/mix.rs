@@ -1,10 +1,9 @@
 //! The mix of requests: their distribution over routes and connections.
 
+use crate::rollout::figures::all_requests;
 use crate::rollout::gate::pool::Hits;
 use crate::rollout::gate::settings::Gate;
-use crate::rollout::gate::sides::{
-    ComparedReports, Direction, all_requests, permille, requests_of,
-};
+use crate::rollout::gate::sides::{ComparedReports, Direction, permille, requests_of};
 use crate::rollout::gate::verdict::GateFailure;
 use control_wire::{ConnectionTraffic, Traffic};
 

@@ -235,11 +235,6 @@ pub(super) fn requests_of(node: &Traffic, route: &str) -> Hits {
     }
 }
 
-pub(super) fn all_requests(node: &Traffic) -> u64 {
-    let requests = node.routes.values().map(|route| route.requests);
-    requests.fold(0, u64::saturating_add)
-}
-
 /// Counters of a node for one route, or for all.
 pub(super) fn counts_of<'t>(
     node: &'t Traffic,

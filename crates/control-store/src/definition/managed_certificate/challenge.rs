@@ -29,7 +29,8 @@ pub struct CertificateSignals {
 }
 
 impl Transaction {
-    /// The nodes of a project with a heartbeat later than `online_since` and an active bundle.
+    /// The nodes of a project with a heartbeat later than `online_since` and an active bundle of the
+    /// project: a node may report any identifier.
     pub async fn serving_nodes(
         &mut self,
         project: ProjectId,
@@ -37,7 +38,8 @@ impl Transaction {
     ) -> Result<Vec<ServingNode>, StoreError> {
         let online = "SELECT n.id AS id, n.name AS name, h.active_bundle_id AS active
                       FROM node_heartbeats h JOIN nodes n ON n.id = h.node_id
-                      WHERE h.project_id = $1 AND h.seen_at > $2 AND h.active_bundle_id IS NOT NULL
+                      JOIN bundles b ON b.id = h.active_bundle_id AND b.project_id = h.project_id
+                      WHERE h.project_id = $1 AND h.seen_at > $2
                       ORDER BY n.id";
         let rows = sql(online).bind(project).bind(online_since);
         let rows = rows.rows(self).await?;
