@@ -120,7 +120,7 @@ impl App {
     /// One round: opens drifts of nodes that differ for longer than the grace period, and resolves
     /// drifts of nodes that follow their orders again. Returns the number of changes.
     pub async fn watch_drift(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
-        if !self.has_lease("drift", replica, now).await? {
+        if !self.acquire_lease("drift", replica, now).await? {
             return Ok(0);
         }
         let opened = self.open_drifts(now).await?;

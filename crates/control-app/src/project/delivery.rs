@@ -65,7 +65,7 @@ impl App {
         if !is_new && silent.is_empty() {
             return Ok(());
         }
-        if !self.has_lease("webhooks", replica, now).await? {
+        if !self.acquire_lease("webhooks", replica, now).await? {
             return Ok(());
         }
         match self.store_events(silent, now).await {

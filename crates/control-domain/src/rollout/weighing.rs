@@ -12,7 +12,7 @@ const TRIMMED_PART: usize = 10;
 pub enum Trim {
     /// The lowest: a batch must pass without its best node.
     Lowest,
-    /// The lowest and the highest, so that no single node sets the standard; of two nodes, the
+    /// The lowest and the highest, so that no single node decides the baseline; of two nodes, the
     /// highest.
     BothEnds,
 }

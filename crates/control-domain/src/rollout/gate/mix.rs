@@ -37,8 +37,8 @@ pub(super) fn routes(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFai
     let high = |share: f64| (share * SHIFT_FACTOR).max(share + shift);
     sides.names().find_map(|name| {
         let part = |node: &Traffic| Hits {
-            hits: requests_of(node, name).of,
-            of: all_requests(node),
+            hits: requests_of(node, name).total,
+            total: all_requests(node),
         };
         let grown = sides.compare(Direction::Growth, part, part)?;
         let fallen = sides.compare(Direction::Fall, part, part)?;
@@ -66,7 +66,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let closed = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: counts.proxy_headers_failed,
-            of: counts.accepted,
+            total: counts.accepted,
         })
     };
     if let Some(found) = sides.compare(Direction::Growth, closed, closed)
@@ -81,7 +81,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let failed = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: counts.handshakes_failed,
-            of: handshakes_of(counts),
+            total: handshakes_of(counts),
         })
     };
     let found = sides.compare(Direction::Growth, failed, failed);
@@ -97,7 +97,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let with_tls = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: handshakes_of(counts),
-            of: counts.accepted,
+            total: counts.accepted,
         })
     };
     let found = sides.compare(Direction::Fall, with_tls, with_tls)?;

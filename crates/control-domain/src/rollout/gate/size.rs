@@ -29,7 +29,7 @@ enum End {
 /// The first route with responses of other sizes than on the rest.
 pub(super) fn sizes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes().into_iter();
-    let mut routes = scopes.filter(|scope| scope.route.is_some() && scope.route == scope.standard);
+    let mut routes = scopes.filter(|scope| scope.route.is_some() && scope.route == scope.baseline);
     routes.find_map(|scope| differs(sides, scope))
 }
 
@@ -109,13 +109,13 @@ impl Totals {
         };
         Hits {
             hits: counted.map_or(0, sum),
-            of: sum(totals),
+            total: sum(totals),
         }
     }
 
     fn share(&self, end: End) -> f64 {
-        let Hits { hits, of } = self.hits(end);
-        float(hits) / float(of.max(1))
+        let Hits { hits, total } = self.hits(end);
+        float(hits) / float(total.max(1))
     }
 }
 
