@@ -331,7 +331,7 @@ impl Client {
     ) -> Result<Outcome, ChannelError> {
         match action {
             Action::Wait(wait) => {
-                sleep(jitter::wait_share(*wait)).await;
+                sleep(jitter::jittered_wait(*wait)).await;
                 return Ok(Outcome::Waited);
             }
             Action::Enrol => return self.enrol().await,
@@ -443,7 +443,7 @@ impl Client {
         let answer = answer?;
         self.send_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
-        let interval = jitter::interval_share(interval);
+        let interval = jitter::jittered_interval(interval);
         let interval = interval.min(self.max_interval);
         (self.interval, self.cpu_percent) = (interval, cpu_percent);
         let is_of_trial = self.machine.order_on_trial() == Some(answer.order);

@@ -102,8 +102,8 @@ impl Gcra {
         }
     }
 
-    /// Gives one request back to the bucket of `word`.
-    pub(crate) fn give_back(&self, word: &AtomicU64, now_ns: u64) {
+    /// Refunds one request to the bucket of `word`.
+    pub(crate) fn refund(&self, word: &AtomicU64, now_ns: u64) {
         let now = self.full(now_ns);
         let mut seen = word.load(Ordering::Relaxed);
         loop {

@@ -78,12 +78,12 @@ impl KeyedBuckets {
         self.limit.admit(word, now_ns)
     }
 
-    /// Gives a token back to the bucket of `key` at `now_ns`. A key that was dropped meanwhile has
-    /// a full bucket.
-    pub fn give_back(&self, key: &RateKey<'_>, now_ns: u64) {
+    /// Refunds one request to the bucket of `key` at `now_ns`. A key that was dropped meanwhile
+    /// has a full bucket.
+    pub fn refund(&self, key: &RateKey<'_>, now_ns: u64) {
         let hash = Set::key_from_hash(self.seed.hash(key));
         if let Some(word) = self.set_of(hash).find(hash) {
-            self.limit.give_back(word, now_ns);
+            self.limit.refund(word, now_ns);
         }
     }
 
@@ -223,12 +223,12 @@ mod tests {
         assert!(table.admit(&client(1), 0).admitted);
         assert!(!table.admit(&client(1), 0).admitted);
 
-        table.give_back(&client(1), 0);
+        table.refund(&client(1), 0);
 
         assert_eq!(table.peek(&client(1), 0).remaining, 1);
         for _ in 0..3 {
-            table.give_back(&client(1), 0);
-            table.give_back(&client(2), 0);
+            table.refund(&client(1), 0);
+            table.refund(&client(2), 0);
         }
         assert_eq!(table.peek(&client(1), 0).remaining, 2, "never above full");
         assert_eq!(table.keys(), 1);

@@ -170,7 +170,7 @@ impl ConnectionLimit {
 
     /// Ends the wait of a request that can use a connection of `pool`, and returns its ticket.
     /// `None` means that the connection should be closed.
-    pub(crate) fn hand_over(&self, pool: &Arc<PoolMember>) -> Option<u64> {
+    pub(crate) fn grant_connection(&self, pool: &Arc<PoolMember>) -> Option<u64> {
         loop {
             let waiter = self.pop_for(pool)?;
             let ticket = waiter.ticket;
@@ -462,9 +462,9 @@ mod tests {
         let mut waiting: Vec<Queued> = (0..=MAX_OVERTAKEN).map(|_| enter()).collect();
 
         for queued in waiting.iter().take(MAX_OVERTAKEN as usize) {
-            assert_eq!(limit.hand_over(&own), Some(queued.ticket));
+            assert_eq!(limit.grant_connection(&own), Some(queued.ticket));
         }
-        assert_eq!(limit.hand_over(&own), None);
+        assert_eq!(limit.grant_connection(&own), None);
         let last = waiting.last_mut().unwrap();
         assert!(last.granted.try_recv().is_err());
     }

@@ -202,7 +202,7 @@ impl PasswordCheck {
             Verdict::Wrong
         };
         if !matches!(verdict, Verdict::Wrong) {
-            self.give_attempt_back();
+            self.refund_attempt();
         }
         // Dropped after the attempt was released: further checks of the client wait for this one.
         drop(running);
@@ -218,10 +218,10 @@ impl PasswordCheck {
         decision.admitted.then_some(()).ok_or(decision)
     }
 
-    fn give_attempt_back(&self) {
+    fn refund_attempt(&self) {
         if let Some(attempts) = &self.attempts {
             let now_ns = Time::shared_ns(&self.clock);
-            attempts.give_back(&RateKey::Client(self.client), now_ns);
+            attempts.refund(&RateKey::Client(self.client), now_ns);
         }
     }
 }

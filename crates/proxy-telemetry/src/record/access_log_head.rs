@@ -2,7 +2,7 @@
 
 use super::access_format::{AccessFormat, OptionalField};
 use super::json::Line;
-use super::recorded_head::{RecordedFields, RecordingFormat};
+use super::recording::{RecordedFields, RecordingFormat};
 use super::redact;
 
 /// Maximum capacity of a buffer that is reused, in bytes.
