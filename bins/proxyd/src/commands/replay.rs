@@ -101,14 +101,17 @@ pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
         _ = writeln!(page, "  and {more} more, all in --json");
     }
     if skipped > 0 {
-        _ = writeln!(page, "{skipped} lines are not requests");
+        _ = writeln!(
+            page,
+            "skipped: {skipped} lines that are not recorded requests"
+        );
     }
     if let Some(example) = unlike_example {
         let example = example.escape_debug();
         _ = writeln!(
             page,
-            "{unlike_recorded} were answered by another route than the old configuration's when they were recorded, \
-             such as {example}"
+            "{unlike_recorded} of {requests} requests were recorded with another route than the old \
+             configuration selects, such as {example}"
         );
     }
     page
