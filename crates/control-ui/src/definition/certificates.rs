@@ -102,10 +102,10 @@ async fn respond(
         heading: if after.is_empty() {
             heading(&certificates, last.is_some(), now)
         } else {
-            "Certificates that end later.".to_owned()
+            "Certificates that expire later.".to_owned()
         },
         rows: rows.collect(),
-        more: listing::next_sorted(last, "Show certificates that end later"),
+        more: listing::next_sorted(last, "Show certificates that expire later"),
         form,
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(
@@ -128,9 +128,9 @@ fn labels(certificate: &Certificate) -> Vec<String> {
 fn status(certificate: &Certificate, now: Timestamp) -> Status {
     match certificate.state(now) {
         CertificateState::Pending => Status::new(Tone::Off, "wait", "Not valid yet"),
-        CertificateState::Expired => Status::new(Tone::Bad, "bad", "Has ended"),
+        CertificateState::Expired => Status::new(Tone::Bad, "bad", "Expired"),
         CertificateState::Valid if certificate.facts.not_after < now + NOTICE => {
-            Status::new(Tone::Warn, "warn", "Ends soon")
+            Status::new(Tone::Warn, "warn", "Expires soon")
         }
         CertificateState::Valid => Status::new(Tone::Ok, "ok", "Valid"),
     }
@@ -141,16 +141,16 @@ fn heading(certificates: &[Certificate], has_more: bool, now: Timestamp) -> Stri
     match certificates.first() {
         None => "There is no certificate yet.".to_owned(),
         Some(first) if first.facts.not_after <= now => {
-            format!("Certificate {} has ended.", first.name)
+            format!("Certificate {} has expired.", first.name)
         }
         Some(first) => {
             let left = duration(first.facts.not_after.as_second() - now.as_second());
             if has_more {
-                return format!("Of many certificates, the next one ends in {left}.");
+                return format!("Of many certificates, the next one expires in {left}.");
             }
             match certificates.len() {
-                1 => format!("The only certificate ends in {left}."),
-                number => format!("Of {number} certificates, the next one ends in {left}."),
+                1 => format!("The only certificate expires in {left}."),
+                number => format!("Of {number} certificates, the next one expires in {left}."),
             }
         }
     }
