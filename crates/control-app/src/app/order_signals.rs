@@ -102,7 +102,7 @@ impl OrderSignals {
 
 impl OrderWaiter<'_> {
     /// Waits for a signal; returns false if the program stops.
-    pub(crate) async fn woken(&mut self) -> bool {
+    pub(crate) async fn wait(&mut self) -> bool {
         let open = || !self.signals.closed.load(Ordering::SeqCst);
         open() && self.signal.changed().await.is_ok() && open()
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_waiters_than_there_are_permits_are_refused() {
+    fn waiters_above_the_maximum_are_refused() {
         let (signals, node) = (OrderSignals::default(), NodeId(uuid::Uuid::nil()));
         let others = u32::try_from(MAX_WAITERS - 1).unwrap();
         let others = Arc::clone(&signals.permits).try_acquire_many_owned(others);
@@ -122,7 +122,7 @@ mod tests {
         let refused = signals.subscribe(node);
         assert!(matches!(refused, Err(Error::TooManyWaiters)));
         drop(last);
-        assert!(signals.subscribe(node).is_ok(), "a permit is given back");
+        assert!(signals.subscribe(node).is_ok(), "the permit is released");
         drop(others);
     }
 }

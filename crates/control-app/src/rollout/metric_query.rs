@@ -4,7 +4,7 @@
 //! background, and the scheduler uses the latest answer.
 
 use crate::app::App;
-use crate::app::metric_answers::{HeldAnswer, MetricAnswers};
+use crate::app::metric_answers::{CachedAnswer, MetricAnswers};
 use crate::app::outbound::Outbound;
 use control_domain::{MetricAnswer, MetricCondition, Rollout};
 use control_sso::WebUrl;
@@ -58,7 +58,7 @@ impl App {
             .is_none_or(|held| QUERY_INTERVAL <= now.duration_since(held.asked_at).abs());
         let answer = held.and_then(|held| held.answer);
         if is_due {
-            let asked = HeldAnswer {
+            let asked = CachedAnswer {
                 asked_at: now,
                 answer: answer.clone(),
             };
@@ -94,7 +94,7 @@ impl App {
                 .and_then(|held| held.answer)
                 .filter(|(at, _)| is_later(*at));
             let answer = Some(newest.unwrap_or((now, answer)));
-            answers.insert(id, HeldAnswer { asked_at, answer });
+            answers.insert(id, CachedAnswer { asked_at, answer });
         });
     }
 }

@@ -8,7 +8,7 @@ use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::see;
-use crate::request::path::{leading_back, own_or_root};
+use crate::request::path::{own_or_root, with_return_path};
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use askama::Template;
@@ -159,7 +159,7 @@ async fn kind(
     let session = own_session(ui, &caller.call).await?;
     let provider = session.and_then(|session| session.origin.provider);
     Ok(provider.map_or(ProofKind::Password, |org| {
-        let path = leading_back(&format!("/sso/{org}"), own_or_root(back));
+        let path = with_return_path(&format!("/sso/{org}"), own_or_root(back));
         ProofKind::Provider(format!("{path}&prove=1"))
     }))
 }

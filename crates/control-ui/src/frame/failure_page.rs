@@ -4,7 +4,7 @@ use crate::frame::held::HeldForm;
 use crate::frame::{Frame, show};
 use crate::request::failure::{Failure, FailureText};
 use crate::request::note::see;
-use crate::request::path::leading_back;
+use crate::request::path::with_return_path;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
 use askama::Template;
@@ -41,10 +41,12 @@ pub(crate) async fn render(
     let has_ended = matches!(failure, Failure::SignIn);
     let failure_text = match failure {
         Failure::See(path) => return see(&path),
-        Failure::SignIn if held.is_none() => return see(&leading_back("/sign-in", &visit.back)),
+        Failure::SignIn if held.is_none() => {
+            return see(&with_return_path("/sign-in", &visit.back));
+        }
         Failure::SignIn => FailureText::ended(),
         Failure::Proof(_) if visit.is_live => return StatusCode::FORBIDDEN.into_response(),
-        Failure::Proof(path) => return see(&leading_back(path, &visit.back)),
+        Failure::Proof(path) => return see(&with_return_path(path, &visit.back)),
         Failure::Text(failure_text) => *failure_text,
     };
     let correlation_id = visit.correlation_id.clone();

@@ -26,7 +26,7 @@ enum Kind {
 /// Makes this process the parent of orphaned processes among its descendants, so that it can wait
 /// for them.
 pub(crate) fn adopt_orphans() {
-    set_child_subreaper(Some(getpid())).expect("orphans can be taken in");
+    set_child_subreaper(Some(getpid())).expect("this process becomes the reaper of orphans");
 }
 
 impl From<Child> for Process {
@@ -36,11 +36,13 @@ impl From<Child> for Process {
 }
 
 impl Process {
-    /// The process with this id, which a child has started.
-    /// [`adopt_orphans`] was called before its parent could end.
+    /// The process with this id, which a child has started. [`adopt_orphans`] must be called before
+    /// its parent can end.
     pub(crate) fn adopted(id: f64) -> Self {
-        let id: i32 = format!("{id:.0}").parse().expect("a number");
-        let id = Pid::from_raw(id).expect("a process has a number");
+        let id: i32 = format!("{id:.0}")
+            .parse()
+            .expect("a process id is an integer");
+        let id = Pid::from_raw(id).expect("process ids are not 0");
         let handle = pidfd_open(id, PidfdFlags::empty()).expect("the process runs");
         Self(Kind::Adopted(id, handle))
     }
@@ -76,7 +78,7 @@ impl Process {
                 let waited = waitpid(Some(pid), WaitOptions::empty());
                 let (_, status) = waited
                     .expect("an orphan can be waited for")
-                    .expect("it ends");
+                    .expect("the orphan ends");
                 ExitStatus::from_raw(status.as_raw())
             }
         }
@@ -86,7 +88,7 @@ impl Process {
         let Ok(handle) = pidfd_open(self.pid(), PidfdFlags::empty()) else {
             return true;
         };
-        let time = Timespec::try_from(time).expect("a short time");
+        let time = Timespec::try_from(time).expect("the time fits a timespec");
         let mut ended = [PollFd::new(&handle, PollFlags::IN)];
         poll(&mut ended, Some(&time)).expect("a process can be waited for") > 0
     }
@@ -98,7 +100,7 @@ impl Process {
         let value = status.lines().find_map(|text| text.strip_prefix(line));
         let kibibytes = value.and_then(|value| value.trim().strip_suffix("kB"));
         let kibibytes = kibibytes.and_then(|value| value.trim().parse::<u64>().ok());
-        kibibytes.expect("the kernel reports it") * 1024
+        kibibytes.expect("the kernel reports the value in kB") * 1024
     }
 
     pub(crate) fn open_files(&self) -> usize {
@@ -125,10 +127,10 @@ impl Process {
         kinds
     }
 
-    pub(crate) fn limit_open_files(&self, most: u64) {
+    pub(crate) fn limit_open_files(&self, max: u64) {
         let now = getrlimit(Resource::Nofile);
         let limit = Rlimit {
-            current: Some(most),
+            current: Some(max),
             maximum: now.maximum,
         };
         prlimit(Some(self.pid()), Resource::Nofile, limit).expect("a limit can be set");
@@ -136,7 +138,7 @@ impl Process {
 
     fn pid(&self) -> Pid {
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
-        id.expect("a process has a number")
+        id.expect("process ids are not 0")
     }
 }
 

@@ -81,7 +81,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let failed = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: counts.handshakes_failed,
-            total: handshakes_of(counts),
+            total: handshake_count(counts),
         })
     };
     let found = sides.compare(Direction::Growth, failed, failed);
@@ -96,7 +96,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     }
     let with_tls = |node: &Traffic| {
         connections(node, |counts| Hits {
-            hits: handshakes_of(counts),
+            hits: handshake_count(counts),
             total: counts.accepted,
         })
     };
@@ -121,7 +121,7 @@ fn connections(node: &Traffic, hits: impl Fn(ConnectionTraffic) -> Hits) -> Hits
     node.connections.map(hits).unwrap_or_default()
 }
 
-fn handshakes_of(counts: ConnectionTraffic) -> u64 {
+fn handshake_count(counts: ConnectionTraffic) -> u64 {
     counts
         .handshakes_completed
         .saturating_add(counts.handshakes_failed)
