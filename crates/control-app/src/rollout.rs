@@ -97,7 +97,7 @@ impl App {
         let mut rollout = found.value.clone();
         if let Some((approval, names)) = start {
             let bases = ordered_bundles(&mut tx, id).await?;
-            let is_needed = approval.hold(&mut tx, &bases).await?;
+            let is_needed = approval.check_unchanged(&mut tx, &bases).await?;
             rollout = rollout.bound_by_policy(is_needed).counting_as_one(names);
         }
         let change = rollout.decide(&call.actor, command, call.now)?;

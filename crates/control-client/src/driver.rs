@@ -181,7 +181,7 @@ impl Client {
         loop {
             let outcome = self.perform_in_time(&action, host, clock.elapsed()).await;
             action = self.machine.next(outcome, clock.elapsed());
-            self.keep();
+            self.store_state();
             host.observe(self.observation());
         }
     }
@@ -242,7 +242,7 @@ impl Client {
 
     /// Stores changed state. A full disk does not stop the node: it reports the fault, and retries
     /// after the next action.
-    fn keep(&mut self) {
+    fn store_state(&mut self) {
         let mut fault = None;
         if let Some(identity) = self.machine.identity()
             && !self.saved_identity

@@ -188,7 +188,7 @@ impl<B> MessageWriter<B> {
             self.piece = Bytes::new();
         }
         if self.start == self.text.len() {
-            buffer_pool::keep_text(std::mem::take(&mut self.text));
+            buffer_pool::recycle_text(std::mem::take(&mut self.text));
             self.start = 0;
         }
     }

@@ -117,7 +117,7 @@ impl ApiKey {
             expires_at,
         } = new;
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
+        let name = faults.record(Name::parse("name", &name));
         let is_future = expires_at.is_none_or(|end| now < end);
         faults.check(is_future, "expires_at", "is not in the future");
         let key = Self {

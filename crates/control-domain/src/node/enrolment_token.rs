@@ -120,14 +120,14 @@ impl EnrolmentToken {
             expires_at,
         } = new;
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
+        let name = faults.record(Name::parse("name", &name));
         let max_uses = max_uses.unwrap_or(1);
         faults.check(
             MAX_USES.contains(&max_uses),
             "max_uses",
             "is not 1 to 100000",
         );
-        let labels = faults.keep(Labels::parse(labels));
+        let labels = faults.record(Labels::parse(labels));
         let expires_at = expires_at.unwrap_or(now + DEFAULT_LIFETIME);
         let is_within = now < expires_at && expires_at <= now + MAX_LIFETIME;
         faults.check(is_within, "expires_at", "is not within a year");

@@ -192,8 +192,8 @@ impl Webhook {
         events.sort_unstable();
         events.dedup();
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
-        faults.keep(check_url("url", &url, addresses));
+        let name = faults.record(Name::parse("name", &name));
+        faults.record(check_url("url", &url, addresses));
         faults.check(!events.is_empty(), "events", "are none");
         Ok(Self {
             id,

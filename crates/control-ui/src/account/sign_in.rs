@@ -4,7 +4,7 @@ use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
-use crate::request::note::{Note, see};
+use crate::request::note::{Note, redirect};
 use crate::request::path::{own_or_root, with_return_path};
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
@@ -91,7 +91,7 @@ pub(crate) async fn send(
     match ui.app.sign_in(&visit.stranger(), &email, password).await {
         Ok(SignedIn::Session(new)) => Ok(begin(&ui, &new, &back)),
         Ok(SignedIn::NeedsCode { secret, .. }) => {
-            let mut response = see(&with_return_path("/sign-in/code", &back));
+            let mut response = redirect(&with_return_path("/sign-in/code", &back));
             let field = ui
                 .cookie
                 .field(PENDING, secret.reveal(), Some(PENDING_SECONDS));
@@ -208,7 +208,7 @@ fn finish(
 fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
     let mut response = match new.notice() {
         Some(notice) => Note::bad(notice).at(own_or_root(back), ui.cookie),
-        None => see(own_or_root(back)),
+        None => redirect(own_or_root(back)),
     };
     for field in ui.cookie.set_all(new) {
         response.headers_mut().append(header::SET_COOKIE, field);

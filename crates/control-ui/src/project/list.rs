@@ -5,7 +5,7 @@ use crate::frame::{Frame, NavEntry};
 use crate::node::standing::Standings;
 use crate::project::traffic_figures::{Figure, figures, heading as traffic_heading};
 use crate::request::failure::Failure;
-use crate::request::note::see;
+use crate::request::note::redirect;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{Bar, NextPage, more};
@@ -85,7 +85,7 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         && is_whole
         && caller.visit.note.is_none()
     {
-        return Ok(see(&format!("/projects/{}", only.project.id)));
+        return Ok(redirect(&format!("/projects/{}", only.project.id)));
     }
     let troubled = all.filter(|card| card.is_troubled).count();
     let heading = heading(total, troubled);

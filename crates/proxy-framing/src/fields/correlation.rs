@@ -38,7 +38,7 @@ enum State {
 
 impl Correlation {
     /// Keeps the range of a whole value; only the first of a head counts.
-    pub(crate) fn found(&mut self, start: usize, end: usize) {
+    pub(crate) fn set_range(&mut self, start: usize, end: usize) {
         let place = (u32::try_from(start), u32::try_from(end));
         if let (Self::Absent, (Ok(start), Ok(end))) = (&*self, place) {
             *self = Self::Here { start, end };
@@ -77,7 +77,7 @@ impl Correlation {
     }
 
     /// Copies the value from `piece`, which is about to be dropped.
-    pub(crate) fn keep(&mut self, piece: &[u8]) {
+    pub(crate) fn copy_from(&mut self, piece: &[u8]) {
         let Self::Here { start, end } = *self else {
             return;
         };

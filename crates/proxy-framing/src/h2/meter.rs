@@ -222,7 +222,7 @@ impl FrameMeter {
     /// request of the parser; values of lower streams are dropped.
     #[inline]
     pub fn take_path(&mut self, stream: u32) -> Option<Arc<[u8]>> {
-        self.raw_paths.take(stream)
+        self.raw_paths.take_path(stream)
     }
 
     /// Returns true if a header section has begun and is not complete.

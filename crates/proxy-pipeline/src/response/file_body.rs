@@ -65,7 +65,7 @@ impl FileBody {
                 State::Begun(piece, content) => {
                     self.state = State::Held(content);
                     if !piece.is_empty() {
-                        return Poll::Ready(Some(Ok(self.give(piece))));
+                        return Poll::Ready(Some(Ok(self.data_frame(piece))));
                     }
                 }
                 State::Held(content) if content.left() == 0 => {}
@@ -85,13 +85,13 @@ impl FileBody {
                         Err(problem) => return Poll::Ready(Some(Err(problem))),
                     };
                     self.state = State::Held(content);
-                    return Poll::Ready(Some(Ok(self.give(piece))));
+                    return Poll::Ready(Some(Ok(self.data_frame(piece))));
                 }
             }
         }
     }
 
-    fn give(&mut self, piece: Bytes) -> Frame<Bytes> {
+    fn data_frame(&mut self, piece: Bytes) -> Frame<Bytes> {
         self.left -= self.left.min(piece.len() as u64);
         Frame::data(piece)
     }

@@ -102,7 +102,7 @@ impl Events {
     }
 
     /// Writes an event, unless there were too many of its kind.
-    fn say(&self, kind: Kind, fields: EventFields) {
+    fn log(&self, kind: Kind, fields: EventFields) {
         let at = unix_now();
         let (ended, admitted) = {
             let mut state = self.lock();

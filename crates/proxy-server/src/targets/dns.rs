@@ -113,10 +113,10 @@ impl NameTable {
         }
         for Answer { name, look_up } in &first {
             match &look_up.found {
-                Ok(addresses) => drop(resolution.found(name.clone(), addresses.clone())),
+                Ok(addresses) => drop(resolution.record_addresses(name.clone(), addresses.clone())),
                 Err(error) => {
                     let error = failure(name, error);
-                    resolution.failed(name.clone(), &error, now);
+                    resolution.record_failure(name.clone(), &error, now);
                 }
             }
         }
@@ -198,10 +198,10 @@ impl NameTable {
             self.report(&answer, now);
             let Answer { name, look_up } = answer;
             match look_up.found {
-                Ok(addresses) => changed |= self.resolution.found(name, addresses),
+                Ok(addresses) => changed |= self.resolution.record_addresses(name, addresses),
                 Err(error) => {
                     let error = failure(&name, &error);
-                    self.resolution.failed(name, &error, now);
+                    self.resolution.record_failure(name, &error, now);
                 }
             }
         }

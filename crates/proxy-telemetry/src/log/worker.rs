@@ -109,7 +109,7 @@ impl WorkerLog {
     pub fn access(&mut self, record: &AccessRecord<'_>, access_head: AccessLogHead) {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock, &access_head);
-            self.head_buffers.keep(access_head);
+            self.head_buffers.recycle(access_head);
             self.end_line();
         }
     }

@@ -39,7 +39,7 @@ pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: ExcludedNode) -> 
     let product = |hits: u64, total: u64| u128::from(hits) * u128::from(total);
     nodes.sort_by(|a, b| product(a.hits, b.total).cmp(&product(b.hits, a.total)));
     let mut sum = Counted::default();
-    for Hits { hits, total } in keep(&nodes, without) {
+    for Hits { hits, total } in without_excluded(&nodes, without) {
         let weight = float((*total).min(cap));
         sum.total += weight;
         sum.hits += float((*hits).min(*total)) * weight / float(*total);
@@ -56,7 +56,7 @@ pub(super) fn pool_means(
     let cap = weight_cap(nodes.iter().map(|node| node.requests));
     nodes.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     let (mut requests, mut mean, mut variance) = (0.0, 0.0, 0.0);
-    for node in keep(&nodes, without) {
+    for node in without_excluded(&nodes, without) {
         let weight = float(node.requests.min(cap));
         requests += weight;
         mean += weight * node.mean;
@@ -71,7 +71,7 @@ pub(super) fn pool_means(
     })
 }
 
-fn keep<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
+fn without_excluded<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
     let all = sorted.len();
     let (low, high) = match (all, without) {
         (0 | 1, _) => (0, 0),

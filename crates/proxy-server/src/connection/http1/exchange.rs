@@ -4,7 +4,7 @@ use crate::connection::http1::connection::{Connection, ConnectionIo};
 use crate::connection::http1::end::End;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{Framing, MessageWriter, ResponseContext, Written, keep_map, write_response};
+use proxy_http1::{Framing, MessageWriter, ResponseContext, Written, recycle_map, write_response};
 use proxy_pipeline::{Body, Reply, RequestStream, handle};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -127,7 +127,7 @@ fn start_response(
     };
     let written = write_response(&head, &to, writer.text());
     body.drop_verbatim_fields();
-    keep_map(head.headers);
+    recycle_map(head.headers);
     writer.begin(written.framing.map(|framing| (body, framing)));
     written
 }

@@ -20,7 +20,7 @@ impl<S: Subscriber> Layer<S> for Events {
             is_answer: metadata.target() == ANSWER,
             message,
         };
-        self.say(kind, fields);
+        self.log(kind, fields);
     }
 }
 
