@@ -254,7 +254,7 @@ fn a_configuration_that_check_refuses_does_not_start() {
 }
 
 #[test]
-fn a_file_sets_what_flags_leave_open() {
+fn a_file_sets_the_settings_without_a_flag() {
     let folder = Folder::new();
     let (data, key) = (folder.path("data"), folder.path("other.key"));
     let database = format!("sqlite://{}?mode=rwc", folder.path("other.db"));
@@ -533,7 +533,7 @@ fn a_bound_of_connections_outside_its_range_is_refused() {
 }
 
 #[test]
-fn a_start_that_fails_names_its_setting_and_a_way_out() {
+fn a_failed_start_names_its_setting_and_a_remedy() {
     let folder = Folder::new();
     let data = folder.path("data");
     let file = folder.write("file", "").display().to_string();

@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_unit_lets_its_holder_take_another() {
+    fn a_released_unit_can_be_acquired_again() {
         let mut limit = Limit::new(1_000);
         while limit.take(claim(1, 1, 1)) {}
         let last = limit.taken.len() - 1;

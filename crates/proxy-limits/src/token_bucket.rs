@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_together_get_what_one_would_get() {
+    fn several_threads_are_granted_as_many_as_one() {
         let (threads, rounds) = (4_u64, 20_000_u64);
         let bucket = bucket(1_000_000, 1, 100, 0);
         let (clock, admitted) = (AtomicU64::new(0), AtomicU64::new(0));

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_comes_free_goes_to_the_first_that_waits() {
+    fn a_freed_permit_is_granted_to_the_first_waiting_request() {
         let limit = limit(1);
         let held = limit.acquire().unwrap();
         let [mut first, mut second] = [0, 1].map(|_| limit.enter(ONE, None));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_goes_to_its_own_worker_until_the_first_has_been_passed_over_often() {
+    fn a_connection_is_granted_to_its_own_worker_until_the_first_waiter_was_overtaken_often() {
         let limit = limit(1);
         let _held = limit.acquire().unwrap();
         let (own, _own_asked) = member(&limit);

@@ -275,7 +275,7 @@ fn the_thread_ends_with_its_last_sender() {
 }
 
 #[test]
-fn buffers_come_back_to_their_worker() {
+fn buffers_return_to_their_worker() {
     /// Reports the address of each batch in memory.
     struct Addresses(Sender<usize>);
 

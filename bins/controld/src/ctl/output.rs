@@ -240,7 +240,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_list_is_a_table_of_what_fits() {
+    fn a_list_is_a_table_without_nested_objects() {
         let items = [
             json!({"created_at": "now", "id": "1", "name": "edge", "tags": ["a", "b"], "spec": {}}),
             json!({"created_at": "then", "id": "2", "name": "core", "tags": [], "spec": {}}),

@@ -545,7 +545,7 @@ fn a_migration_names_the_requests_that_another_route_takes_now() {
 }
 
 #[test]
-fn explain_says_which_route_a_request_takes() {
+fn explain_names_the_route_of_a_request() {
     let folder = ConfigFolder::new();
     let file = folder.file("good.kdl", GOOD);
 

@@ -174,7 +174,7 @@ fn heads_at_the_default_limits_pass() {
 }
 
 #[test]
-fn a_body_announced_too_large_is_refused_before_it_comes() {
+fn a_body_with_a_too_large_content_length_is_refused_unread() {
     let upstream = Upstream::echo();
     let proxyd = limited(&upstream, "max-body-size-bytes 10").start();
     let mut client = proxyd.connect();
@@ -195,7 +195,7 @@ fn a_body_announced_too_large_is_refused_before_it_comes() {
 }
 
 #[test]
-fn a_body_that_grows_too_large_is_refused_while_it_comes() {
+fn a_body_is_refused_as_soon_as_it_exceeds_the_limit() {
     let upstream = Upstream::start(|served| {
         if served.head().is_some() {
             served.end();

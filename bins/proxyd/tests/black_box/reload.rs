@@ -136,7 +136,7 @@ fn a_request_to_an_upstream_that_is_gone_finishes() {
 }
 
 #[test]
-fn listeners_come_and_go() {
+fn a_reload_adds_and_removes_listeners() {
     let upstream = Upstream::saying("hi");
     let proxyd = Config::to(&upstream).start();
     let since = proxyd.stderr().len();

@@ -188,7 +188,7 @@ fn bytes_behind_a_long_body_are_not_delivered() {
 }
 
 #[test]
-fn an_upload_continues_while_its_long_answer_comes() {
+fn an_upload_continues_during_its_long_response() {
     let upstream = Upstream::start(move |served| {
         let mut request = served.head().unwrap();
         served.send(head(BODY_BYTES));
@@ -214,7 +214,7 @@ fn an_upload_continues_while_its_long_answer_comes() {
 }
 
 #[test]
-fn more_stalled_downloads_than_pipes_all_come_to_their_end_and_then_none_is_open() {
+fn more_stalled_downloads_than_pipes_all_complete_and_leave_no_pipe() {
     const CLIENTS: usize = 80;
     let upstream = sending(65_536);
     let proxyd = Config::to(&upstream)

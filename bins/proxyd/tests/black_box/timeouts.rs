@@ -93,7 +93,7 @@ fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
 }
 
 #[test]
-fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
+fn a_slow_body_is_not_cut_while_it_makes_progress() {
     let upstream = Upstream::echo();
     let proxyd = with_timeouts(&upstream, "body-idle-ms 2500").start();
     let mut client = proxyd.connect();
@@ -447,7 +447,7 @@ fn a_refused_upload_leaves_the_next_client_alone() {
 }
 
 #[test]
-fn the_metrics_page_counts_what_timed_out() {
+fn the_metrics_page_counts_timeouts() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.end();

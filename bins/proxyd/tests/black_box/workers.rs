@@ -125,7 +125,7 @@ fn request_every_worker(address: SocketAddr) {
 }
 
 #[test]
-fn workers_come_and_go_with_a_reload() {
+fn a_reload_adds_and_removes_workers() {
     let upstream = Upstream::saying("hi");
     let proxyd = with(2, Config::to(&upstream)).start();
     let mut resting = upstream_connection(&upstream);

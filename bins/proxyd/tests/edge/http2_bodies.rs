@@ -257,7 +257,7 @@ fn an_answer_before_the_end_of_the_request_is_delivered() {
 }
 
 #[test]
-fn a_truncated_response_does_not_look_complete() {
+fn a_truncated_response_is_not_complete_for_the_client() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");

@@ -147,7 +147,7 @@ fn requests_share_a_connection_as_long_as_it_has_room() {
 }
 
 #[test]
-fn requests_that_come_together_wait_for_one_connection() {
+fn simultaneous_requests_wait_for_one_connection() {
     let (upstream, permits) = waiting(UpstreamOptions::default());
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
@@ -550,7 +550,7 @@ const UPGRADE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_websocket_by_http1_goes_through_a_stream() {
+fn an_http1_websocket_is_tunnelled_through_an_http2_stream() {
     let upstream = tunnelling();
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 

@@ -554,7 +554,7 @@ fn a_file_that_shrinks_breaks_its_response_off() {
 }
 
 #[test]
-fn explain_says_that_files_answer() {
+fn explain_reports_static_files() {
     let site = site("", "");
     let output = Command::new(BINARY)
         .args(["explain", "--config"])

@@ -53,7 +53,7 @@ async fn the_log_is_read_newest_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_filter_admits_what_it_says() {
+async fn a_filter_admits_only_matching_entries() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let projects = "/orgs/{org}/projects";

@@ -303,7 +303,7 @@ async fn a_withdrawn_invitation_admits_no_user() {
 }
 
 #[tokio::test]
-async fn an_organization_goes_when_its_projects_are_gone() {
+async fn an_organization_can_be_deleted_after_its_projects() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let key = world.full_key().await;

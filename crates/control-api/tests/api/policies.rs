@@ -121,7 +121,7 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
 }
 
 #[tokio::test]
-async fn a_preview_compares_with_what_nodes_are_ordered_to_run() {
+async fn a_preview_compares_with_the_ordered_bundles() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
         let old = fleet.bundle(81).await;

@@ -136,7 +136,7 @@ async fn a_service_refers_to_its_own_project_only() {
 }
 
 #[tokio::test]
-async fn a_private_key_goes_in_and_never_comes_out() {
+async fn a_private_key_is_stored_and_never_returned() {
     for world in worlds().await {
         let full = world.full_key().await;
         let body = sample(CERTIFICATES);

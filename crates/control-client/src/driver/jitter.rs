@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_interval_stays_as_it_is() {
+    fn a_short_interval_is_not_randomized() {
         assert_eq!(
             jittered_interval(Duration::from_secs(1)),
             Duration::from_secs(1)

@@ -59,7 +59,7 @@ async fn the_status_says_since_when_and_under_which_configuration() {
 }
 
 #[tokio::test]
-async fn metrics_come_in_the_format_that_is_asked_for() {
+async fn metrics_have_the_requested_format() {
     let admin = Admin::open();
     let plain = admin.get("/metrics").await;
     assert_eq!(

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_with_the_least_word_makes_room() {
+    fn the_key_with_the_lowest_word_is_evicted() {
         let set = Set::default();
         let keys: Vec<u64> = (1..=WAYS as u64 + 1).map(|key| key << 8).collect();
         for (word, key) in (100..).zip(&keys) {

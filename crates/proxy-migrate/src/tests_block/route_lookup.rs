@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_up_takes_as_many_steps_among_many_routes() {
+    fn a_look_up_takes_constant_steps_for_any_number_of_routes() {
         let steps = |count: usize| {
             let mut site = Site::default();
             for number in 0..count {

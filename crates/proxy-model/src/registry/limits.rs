@@ -36,7 +36,7 @@ settings! {
     /// 413.
     MAX_BODY_SIZE: Size, DefaultValue<u64> = size("limits.max-body-size-bytes", 0, TIB)
         .or(10_485_760)
-        .enforced("proxy-pipeline", "a_body_announced_too_large_is_refused_before_it_comes");
+        .enforced("proxy-pipeline", "a_body_with_a_too_large_content_length_is_refused_unread");
     /// Maximum size of one buffered body on routes with `buffer-requests` or `buffer-responses`; in total at
     /// most this much for each of `max-in-flight-requests`.
     MAX_BODY_BUFFER: Size, DefaultValue<u64> = size("limits.max-body-buffer-bytes", 0, GIB)

@@ -286,7 +286,7 @@ settings! {
     /// an idempotent method are retried.
     ON: Choice<RetryCause>, Repeatable = choice("routes.route.policies.retry.on", CAUSES)
         .many()
-        .enforced("proxy-pipeline", "a_request_is_sent_again_after_what_is_written_and_nothing_else");
+        .enforced("proxy-pipeline", "a_request_is_retried_only_after_the_configured_failures");
     /// Share of an upstream's requests that may be retries; 3 retries per second are always
     /// allowed. A request
     /// that was not sent because no connection could be made does not count.
@@ -329,7 +329,7 @@ settings! {
     /// Bodies with a shorter `Content-Length` are not compressed.
     COMPRESSION_MIN_SIZE: Size, DefaultValue<u64> = size("routes.route.policies.compression.min-size", 0, 1 << 30)
         .or(1_024)
-        .enforced("proxy-pipeline", "a_body_below_the_least_size_is_left_as_it_is");
+        .enforced("proxy-pipeline", "a_body_below_the_minimum_size_is_not_compressed");
     /// Level of gzip: more takes more CPU time for fewer bytes.
     GZIP_LEVEL: Integer<u8>, DefaultValue<u8> =
         integer("routes.route.policies.compression.gzip-level", 1, 9, "")

@@ -101,7 +101,7 @@ settings! {
     /// The upstream that requests are forwarded to.
     UPSTREAM: Text<String>, Unset = words("routes.route.upstream", "an upstream's name", "app")
         .optional("the route is `builtin` or `static`")
-        .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
+        .enforced("proxy-pipeline", "the_request_target_is_forwarded_unchanged");
     /// The kind of service, and the format of the proxy's own errors.
     SERVICE_TYPE: Choice<ServiceType>, Unset = choice("routes.route.service-type", SERVICE_TYPES)
         .optional("an upstream; errors of the proxy are HTML for clients that prefer it, else JSON")

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_of_the_list_passes_the_quick_look() {
+    fn every_listed_name_passes_the_prefilter() {
         let source = include_str!("forwarding_claims.rs");
         let page = include_str!("../../../../docs/reference/forwarding-headers.md").to_lowercase();
         let listed = source.lines().filter_map(|line| {

@@ -73,7 +73,7 @@ fn the_same_path_is_taken_where_the_listener_forwards_it() {
 }
 
 #[test]
-fn targets_that_may_not_be_called_say_why() {
+fn unavailable_targets_have_a_reason() {
     let plan = plan(SHOP);
     let unhealthy_reason = "connection refused".to_owned();
     plan.upstreams()[0].targets[1].state.fail(

@@ -669,7 +669,7 @@ fn an_unsafe_request_removes_what_is_stored_for_its_target() {
 }
 
 #[test]
-fn wishes_of_clients_count_where_the_route_says_so() {
+fn request_cache_directives_apply_if_the_route_enables_them() {
     let reload = &[("Cache-Control", "no-cache")];
     let only = &[("Cache-Control", "only-if-cached")];
     for (settings, expected) in [("", "1"), ("client-directives #true", "2")] {

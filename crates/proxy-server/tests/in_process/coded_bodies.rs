@@ -238,7 +238,7 @@ fn codings_that_are_not_decoded_are_refused() {
 }
 
 #[test]
-fn a_decoded_body_goes_without_fields_about_its_coded_bytes() {
+fn a_decoded_body_is_sent_without_fields_about_its_coded_bytes() {
     let setup = Setup::start(BodyMode::Buffered);
     let fields = "Content-Encoding: gzip\r\nContent-MD5: Q2hlY2s=\r\nDigest: a=b\r\n\
         Content-Digest: a=:b=:\r\nRepr-Digest: a=:b=:\r\nX-Other: 1\r\n";

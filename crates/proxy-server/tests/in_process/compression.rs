@@ -202,7 +202,7 @@ fn a_route_says_which_types_it_compresses() {
 }
 
 #[test]
-fn a_body_below_the_least_size_is_left_as_it_is() {
+fn a_body_below_the_minimum_size_is_not_compressed() {
     let body = "a".repeat(3_000);
     let upstream = Upstream::answering(page("text/html", "", &body));
     for (least, is_compressed) in [(3_000, true), (3_001, false)] {

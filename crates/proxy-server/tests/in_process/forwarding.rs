@@ -201,7 +201,7 @@ fn forwarded_and_x_forwarded_for_of_a_trusted_proxy_are_continued() {
 }
 
 #[test]
-fn an_empty_x_forwarded_for_goes_up_as_the_peer_alone() {
+fn an_empty_x_forwarded_for_is_replaced_by_the_peer() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream)
         .listener(r#"trusted-proxies "127.0.0.0/8""#)

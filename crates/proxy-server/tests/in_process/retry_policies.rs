@@ -61,7 +61,7 @@ fn a_request_is_tried_as_often_as_written_and_no_more() {
 }
 
 #[test]
-fn a_request_is_sent_again_after_what_is_written_and_nothing_else() {
+fn a_request_is_retried_only_after_the_configured_failures() {
     let causes = ["502", "503", "504", "reset", "connect-failure"];
     for written in causes {
         for met in causes {

@@ -209,7 +209,7 @@ fn a_free_upstream_is_used_by_weight_under_least_connections() {
 }
 
 #[test]
-fn clients_stay_put_when_another_target_leaves_and_come_back_with_it() {
+fn clients_of_other_targets_stay_when_a_target_leaves_and_returns() {
     let (all, fewer) = (
         Targets::weighing(&[1, 2, 3, 1]),
         Targets::weighing(&[1, 2, 3, 1]).without(2),

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn hits_on_one_side_alone_are_as_likely_as_a_coin_that_falls_one_way() {
+    fn hits_on_one_side_only_have_the_evidence_of_equal_coin_tosses() {
         let evidence = growth(counted(5.0, 100.0), counted(0.0, 100.0));
         assert!((evidence - 5.0 * 2.0_f64.ln()).abs() < 1e-9, "{evidence}");
         assert!(evidence < needed(1), "five of a hundred are no verdict");

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_goes_away_is_an_error() {
+    fn a_dropped_sender_is_an_error() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         drop(ours);
         assert!(receive(&mut theirs).is_err());
