@@ -347,7 +347,7 @@ impl Attempts<'_, '_> {
     /// Settles the breaker's permit of a request that failed, and takes its head back for its
     /// record.
     fn settle_failure(&mut self, problem: &Problem) {
-        self.exchange.take_back(&mut self.request);
+        self.exchange.restore_target(&mut self.request);
         let failed = self.is_targets_fault(problem.reason()).then_some(true);
         circuit_breaker::settle(self.exchange, failed);
     }

@@ -193,7 +193,7 @@ async fn a_tag_ends_with_any_part_of_its_resource() {
             "versions alone are compared"
         );
         let found = known(&key, &key_tag).await;
-        assert_eq!(found.status, StatusCode::OK, "the maker has another role");
+        assert_eq!(found.status, StatusCode::OK, "the creator has another role");
         assert_eq!(found.text("maker_role"), "reader");
         let person_tag = tag_of(&person).await;
         let renamed = json!({"name": "Ada Lovelace"});

@@ -1,7 +1,7 @@
 //! Enrolment tokens: credentials by which nodes join a project.
 
 use crate::access::actor::Actor;
-use crate::access::maker::Maker;
+use crate::access::creator::Creator;
 use crate::access::refusal::Refusal;
 use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Role, Tenant};
@@ -83,7 +83,7 @@ pub struct EnrolmentToken {
     pub revoked_at: Option<Timestamp>,
     /// User that created the token, directly or through an API key; `None` for tokens from before
     /// creators were recorded.
-    pub made_by: Option<Maker>,
+    pub made_by: Option<Creator>,
 }
 
 /// Request to create an enrolment token.
@@ -142,14 +142,14 @@ impl EnrolmentToken {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.maker(tenant),
+            made_by: actor.creator(tenant),
         })
     }
 
     /// State of the token at `now`. A token of a creator that may no longer register nodes counts as
     /// revoked.
     pub fn state(&self, now: Timestamp) -> EnrolmentTokenState {
-        if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Operator) {
+        if self.revoked_at.is_some() || !Creator::allows(self.made_by, Role::Operator) {
             Revoked
         } else if self.expires_at <= now {
             Expired

@@ -70,7 +70,7 @@ struct Row {
     project: String,
     made: RelativeTime,
     /// Name of the creator; the key has at most its rights. Empty if unknown.
-    maker: String,
+    creator: String,
     ends: Option<RelativeTime>,
     is_active: bool,
 }
@@ -112,10 +112,10 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         .into_iter()
         .map(|project| (project.value.id, project.value.name.to_string()))
         .collect();
-    let makers = member_names(ui, caller, org).await?;
+    let creators = member_names(ui, caller, org).await?;
     let mut rows: Vec<Row> = found
         .iter()
-        .map(|found| row(&found.value, &projects, &makers, now))
+        .map(|found| row(&found.value, &projects, &creators, now))
         .collect();
     rows.sort_by_key(|row| !row.is_active);
     let projects = projects
@@ -152,7 +152,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
 fn row(
     key: &ApiKey,
     projects: &BTreeMap<ProjectId, String>,
-    makers: &BTreeMap<Uuid, String>,
+    creators: &BTreeMap<Uuid, String>,
     now: Timestamp,
 ) -> Row {
     let state = key.state(now);
@@ -171,8 +171,8 @@ fn row(
             name.unwrap_or_else(|| format!("…{}", short(project)))
         }),
         made: when(key.created_at, now),
-        maker: { key.made_by }
-            .and_then(|maker| makers.get(&maker.user.0).cloned())
+        creator: { key.made_by }
+            .and_then(|creator| creators.get(&creator.user.0).cloned())
             .unwrap_or_default(),
         ends: key.expires_at.map(|at| when(at, now)),
         is_active: state == ApiKeyState::Active,
