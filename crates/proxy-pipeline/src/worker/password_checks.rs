@@ -27,10 +27,10 @@ pub(crate) struct PasswordChecks(Arc<Lock>);
     clippy::disallowed_types,
     reason = "held for a push or a pop, between one worker and its threads for passwords"
 )]
-type Lock = std::sync::Mutex<State>;
+type Lock = std::sync::Mutex<CheckQueue>;
 
 #[derive(Debug)]
-struct State {
+struct CheckQueue {
     waiting: FairQueue<Job>,
     threads: usize,
 }
@@ -74,7 +74,7 @@ struct Job {
 
 impl Default for PasswordChecks {
     fn default() -> Self {
-        let state = State {
+        let state = CheckQueue {
             waiting: FairQueue::new(MAX_WAITING),
             threads: 0,
         };
@@ -157,7 +157,7 @@ impl Drop for Thread {
     }
 }
 
-fn lock(state: &Lock) -> MutexGuard<'_, State> {
+fn lock(state: &Lock) -> MutexGuard<'_, CheckQueue> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

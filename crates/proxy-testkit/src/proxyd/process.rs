@@ -14,10 +14,10 @@ use std::time::Duration;
 
 /// A process, killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Process(Kind);
+pub(crate) struct Process(ProcessKind);
 
 #[derive(Debug)]
-enum Kind {
+enum ProcessKind {
     Child(Child),
     /// Started by another process; it becomes this process's child when that one ends.
     Adopted(Pid, OwnedFd),
@@ -31,7 +31,7 @@ pub(crate) fn adopt_orphans() {
 
 impl From<Child> for Process {
     fn from(child: Child) -> Self {
-        Self(Kind::Child(child))
+        Self(ProcessKind::Child(child))
     }
 }
 
@@ -44,28 +44,28 @@ impl Process {
             .expect("a process id is an integer");
         let id = Pid::from_raw(id).expect("process ids are not 0");
         let handle = pidfd_open(id, PidfdFlags::empty()).expect("the process runs");
-        Self(Kind::Adopted(id, handle))
+        Self(ProcessKind::Adopted(id, handle))
     }
 
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
         match &mut self.0 {
-            Kind::Child(child) => child.stdout.take(),
-            Kind::Adopted(..) => None,
+            ProcessKind::Child(child) => child.stdout.take(),
+            ProcessKind::Adopted(..) => None,
         }
     }
 
     pub(crate) fn id(&self) -> u32 {
         match &self.0 {
-            Kind::Child(child) => child.id(),
-            Kind::Adopted(id, _) => id.as_raw_nonzero().get().unsigned_abs(),
+            ProcessKind::Child(child) => child.id(),
+            ProcessKind::Adopted(id, _) => id.as_raw_nonzero().get().unsigned_abs(),
         }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         let sent = match &self.0 {
             // The id cannot be reused: the process has not been waited for.
-            Kind::Child(_) => kill_process(self.pid(), signal),
-            Kind::Adopted(_, handle) => pidfd_send_signal(handle, signal),
+            ProcessKind::Child(_) => kill_process(self.pid(), signal),
+            ProcessKind::Adopted(_, handle) => pidfd_send_signal(handle, signal),
         };
         sent.expect("a process can be signalled");
     }
@@ -73,8 +73,8 @@ impl Process {
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let pid = self.pid();
         match &mut self.0 {
-            Kind::Child(child) => child.wait().expect("a child can be waited for"),
-            Kind::Adopted(..) => {
+            ProcessKind::Child(child) => child.wait().expect("a child can be waited for"),
+            ProcessKind::Adopted(..) => {
                 let waited = waitpid(Some(pid), WaitOptions::empty());
                 let (_, status) = waited
                     .expect("an orphan can be waited for")
@@ -147,11 +147,11 @@ impl Drop for Process {
         let pid = self.pid();
         // All of them fail only if the process has already ended, which is the goal.
         match &mut self.0 {
-            Kind::Child(child) => {
+            ProcessKind::Child(child) => {
                 drop(child.kill());
                 drop(child.wait());
             }
-            Kind::Adopted(_, handle) => {
+            ProcessKind::Adopted(_, handle) => {
                 pidfd_send_signal(handle, Signal::KILL).unwrap_or_default();
                 waitpid(Some(pid), WaitOptions::NOHANG).unwrap_or_default();
             }
