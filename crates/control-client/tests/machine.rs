@@ -50,9 +50,13 @@ impl Node {
     /// Identifies a state: nodes with the same key behave equally, except for the length of waits.
     fn key(&self) -> u64 {
         let text = format!("{:?}", self.machine);
-        let (before, rest) = text.split_once(", wait: ").expect("a field");
-        let (_, after) = rest.split_once(", interval: ").expect("a field");
-        let (after, _) = after.split_once(", last_refusal: ").expect("a field");
+        let (before, rest) = text.split_once(", wait: ").expect("the text has the field");
+        let (_, after) = rest
+            .split_once(", interval: ")
+            .expect("the text has the field");
+        let (after, _) = after
+            .split_once(", last_refusal: ")
+            .expect("the text has the field");
         hash(&(before, after, format!("{:?}", self.disk.1)))
     }
 

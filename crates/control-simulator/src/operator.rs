@@ -44,14 +44,16 @@ impl Operator {
         });
         let made = program.client().with_bearer(&link);
         let made = made.post("/api/v1/setup", &body).json();
-        let key = made["api_key"]["secret"].as_str().expect("a key");
+        let key = made["api_key"]["secret"]
+            .as_str()
+            .expect("the answer has a secret");
         Self {
             base_url: program.base_url().to_owned(),
             client: program.client().with_bearer(key),
             key: key.to_owned(),
             org: text(&made["org"], "id"),
             project: text(&made["project"], "id"),
-            process: i32::try_from(program.id()).expect("a process id"),
+            process: i32::try_from(program.id()).expect("the process id is valid"),
             latencies: RefCell::default(),
         }
     }

@@ -200,8 +200,8 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         settings: &AcmeSettings,
         storage: &Storage,
     ) -> Result<Option<StorageLock>, AcmeError> {
-        let of = storage.clone();
-        let Some(lock) = blocking(move || of.lock()).await? else {
+        let locked = storage.clone();
+        let Some(lock) = blocking(move || locked.lock()).await? else {
             return Ok(None);
         };
         // Another process may have renewed the certificate while it held the lock.
@@ -219,8 +219,8 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         let obtaining = order::obtain(settings, &account, &self.responder, replaced, self.now);
         let pem = obtaining.await?;
         let obtained = StoredCertificate::parse(&pem)?;
-        let of = storage.clone();
-        blocking(move || of.write_certificate(&pem)).await?;
+        let written = storage.clone();
+        blocking(move || written.write_certificate(&pem)).await?;
         self.failures = 0;
         self.retry_at = Some(earliest_order(obtained.validity, (self.now)()));
         self.window = None;

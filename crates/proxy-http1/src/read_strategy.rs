@@ -120,12 +120,12 @@ impl ReadStrategy {
         SCRATCH.with_borrow_mut(|scratch| {
             let mut read = ReadBuf::new(&mut **scratch);
             ready!(Pin::new(from).poll_read(cx, &mut read))?;
-            let came = read.filled();
-            buffer.extend_from_slice(came);
-            if came.len() > GROW_ABOVE_BYTES {
+            let received = read.filled();
+            buffer.extend_from_slice(received);
+            if received.len() > GROW_ABOVE_BYTES {
                 self.ask_for(Some(LARGE_READ_BYTES));
             }
-            Poll::Ready(Ok(came.len()))
+            Poll::Ready(Ok(received.len()))
         })
     }
 }

@@ -95,17 +95,21 @@ impl<'a> NounOperations<'a> {
     /// Finds the operations by the name of the list; `None` unless they can list, create and update
     /// by name.
     fn find(operations: &'a [Operation], tag: &str) -> Option<Self> {
-        let of = |verb: &str| {
+        let operation = |verb: &str| {
             let mut all = operations.iter();
             all.find(|one| one.tag == tag && one.verb == verb)
         };
-        let (list, create, update) = (of("list")?, of("create")?, of("update")?);
+        let (list, create, update) = (
+            operation("list")?,
+            operation("create")?,
+            operation("update")?,
+        );
         let is_named = create.fields().iter().any(|field| field.name == "name");
         (is_named && list.is_paged()).then_some(Self {
             list,
             create,
             update,
-            delete: of("delete"),
+            delete: operation("delete"),
         })
     }
 }

@@ -48,8 +48,12 @@ fn a_million_bytes(proxyd: &Proxyd) -> Record {
     let mut client = proxyd.connect();
     client.send(get("/", &[]));
     let head = client.head();
-    let (came, _) = client.rest().unwrap();
-    assert!(came == BODY[..1_000_000], "{} bytes came", came.len());
+    let (received, _) = client.rest().unwrap();
+    assert!(
+        received == BODY[..1_000_000],
+        "{} bytes received",
+        received.len()
+    );
     proxyd.access_record(&head.correlation_id())
 }
 

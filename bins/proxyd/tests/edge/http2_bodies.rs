@@ -195,7 +195,7 @@ fn trailers_are_held_to_the_limits_of_heads() {
     let limits = "limits { max-header-count 10; max-header-size-bytes 1024 }";
     let kdl = format!("{}\n{limits}", to(&upstream, H2C));
     let proxyd = start(&kdl, &[]);
-    let of = |count: usize, size: usize| {
+    let trailers_of = |count: usize, size: usize| {
         let field = |number| {
             let name = format!("x-{number}").parse::<HeaderName>().unwrap();
             (name, "v".repeat(size).parse().unwrap())
@@ -206,14 +206,14 @@ fn trailers_are_held_to_the_limits_of_heads() {
     block_on(async {
         let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for (trailers, status, limit) in [
-            (of(10, 1), 200, ""),
+            (trailers_of(10, 1), 200, ""),
             (
-                of(11, 1),
+                trailers_of(11, 1),
                 429,
                 "header_count - Current value 11 exceeds limit 10",
             ),
             (
-                of(1, 1020),
+                trailers_of(1, 1020),
                 429,
                 "header_size - Current value 1027 exceeds limit 1024",
             ),

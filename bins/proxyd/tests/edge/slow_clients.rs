@@ -34,14 +34,14 @@ fn a_stream_with_a_sipping_client_is_given_up() {
         client.send_raw(&get).await.unwrap();
         // Each byte is read long before 600 ms without one.
         let reset = loop {
-            let Ok(came) = timeout(SIP, client.next()).await else {
+            let Ok(frame) = timeout(SIP, client.next()).await else {
                 let one = [0, 0, 0, 1];
                 client.send(WINDOW_UPDATE, 0, 1, &one).await;
                 continue;
             };
-            let came = came.unwrap();
-            if came.kind == RST_STREAM {
-                break came;
+            let frame = frame.unwrap();
+            if frame.kind == RST_STREAM {
+                break frame;
             }
         };
         assert_eq!((reset.stream, reset.code()), (1, CANCEL));
@@ -62,13 +62,13 @@ fn a_body_that_drips_by_http2_is_answered_408() {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         client.send(HEADERS, END_HEADERS, 1, POST).await;
         let head = loop {
-            let Ok(came) = timeout(SIP, client.next()).await else {
+            let Ok(frame) = timeout(SIP, client.next()).await else {
                 client.send(DATA, 0, 1, b"x").await;
                 continue;
             };
-            let came = came.unwrap();
-            if came.kind == HEADERS {
-                break came;
+            let frame = frame.unwrap();
+            if frame.kind == HEADERS {
+                break frame;
             }
         };
         assert_eq!(head.stream, 1);
@@ -178,14 +178,14 @@ fn a_client_that_reads_slowly_by_http2_does_not_outlast_the_route_s_total() {
         client.send_raw(&get).await.unwrap();
         // 2 kB per 50 ms: much more than the minimum data rate.
         let reset = loop {
-            let Ok(came) = timeout(SIP, client.next()).await else {
+            let Ok(frame) = timeout(SIP, client.next()).await else {
                 let more = 2_000_u32.to_be_bytes();
                 client.send(WINDOW_UPDATE, 0, 1, &more).await;
                 continue;
             };
-            let came = came.unwrap();
-            if came.kind == RST_STREAM {
-                break came;
+            let frame = frame.unwrap();
+            if frame.kind == RST_STREAM {
+                break frame;
             }
         };
         assert_eq!((reset.stream, reset.code()), (1, CANCEL));

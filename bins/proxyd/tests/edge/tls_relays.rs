@@ -182,9 +182,9 @@ fn a_relay_listener_terminates_tls_and_relays_the_plaintext() {
             writer.shutdown().await.unwrap();
             writer
         });
-        let mut came = Vec::new();
-        reader.read_to_end(&mut came).await.unwrap();
-        assert!(came == bytes, "{} bytes came", came.len());
+        let mut received = Vec::new();
+        reader.read_to_end(&mut received).await.unwrap();
+        assert!(received == bytes, "{} bytes received", received.len());
         drop(writing.await.unwrap());
     });
     let record = proxyd.stdout().find(0, |record| {

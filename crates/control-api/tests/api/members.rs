@@ -197,8 +197,8 @@ async fn administrators_that_remove_each_other_leave_one() {
         for _ in 0..8 {
             let one = world.user(world.org, Role::Admin).await;
             let two = world.user(world.org, Role::Admin).await;
-            let of = async |admin| format!("{MEMBERS}/{}", own_id(&world, admin).await);
-            let (path_one, path_two) = (of(&one).await, of(&two).await);
+            let path_of = async |admin| format!("{MEMBERS}/{}", own_id(&world, admin).await);
+            let (path_one, path_two) = (path_of(&one).await, path_of(&two).await);
             let (first, second) = tokio::join!(
                 delete(&world, &path_two, &one),
                 delete(&world, &path_one, &two),

@@ -184,7 +184,7 @@ async fn a_deleted_project_takes_its_services_and_keys_along() {
         let full = world.full_key().await;
         let all = "/orgs/{org}/projects";
         let project = make(&world, &full, all, sample(all)).await.text("id");
-        let of = |path: &str| path.replace("{project}", &project);
+        let path_of = |path: &str| path.replace("{project}", &project);
         let upstream = make(&world, &full, &of(UPSTREAMS), sample(UPSTREAMS)).await;
         let certificate = make(&world, &full, &of(CERTIFICATES), sample(CERTIFICATES)).await;
         let service = json!({
@@ -192,12 +192,12 @@ async fn a_deleted_project_takes_its_services_and_keys_along() {
         });
         make(&world, &full, &of(SERVICES), service).await;
         let body = sample("/projects/{project}/bundles");
-        make(&world, &full, &of("/projects/{project}/bundles"), body).await;
+        make(&world, &full, &path_of("/projects/{project}/bundles"), body).await;
         let id = certificate.text("id").parse().unwrap();
         let mut tx = world.store.read().await.unwrap();
         let secret = tx.certificate(id).await.unwrap().unwrap().value.secret;
         drop(tx);
-        let gone = delete(&world, &of("/projects/{project}"), &full).await;
+        let gone = delete(&world, &path_of("/projects/{project}"), &full).await;
         assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
         let mut tx = world.store.read().await.unwrap();
         assert!(tx.secret(secret).await.unwrap().is_none());

@@ -150,15 +150,15 @@ mod tests {
         receiving.join().unwrap().unwrap()
     }
 
-    fn copies(of: &TcpListener, count: u32) -> Vec<Passed> {
-        let address = BindAddress::Tcp(of.local_addr().unwrap());
+    fn copies(listener: &TcpListener, count: u32) -> Vec<Passed> {
+        let address = BindAddress::Tcp(listener.local_addr().unwrap());
         let passed = |number| Passed {
             label: Label {
                 purpose: Purpose::Listener(number),
                 owned: true,
                 address: address.clone(),
             },
-            socket: of.try_clone().unwrap().into(),
+            socket: listener.try_clone().unwrap().into(),
         };
         (0..count).map(passed).collect()
     }
