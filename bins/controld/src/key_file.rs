@@ -217,7 +217,7 @@ mod tests {
     };
 
     #[test]
-    fn a_key_is_written_as_it_is_read() {
+    fn a_hexadecimal_key_survives_a_round_trip() {
         assert_eq!(bytes(&hex(&[0, 15, 255])), Ok(vec![0, 15, 255]));
         assert!(bytes("0g").is_err());
         assert!(bytes("123").is_err());

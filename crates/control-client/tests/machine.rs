@@ -136,7 +136,7 @@ fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
 }
 
 #[test]
-fn no_sequence_of_outcomes_and_crashes_makes_a_node_follow_what_is_not_proven() {
+fn no_sequence_of_outcomes_and_crashes_makes_a_node_follow_an_unproven_order() {
     let sample = Sample::new();
     let outcomes = sample.outcomes();
     let mut disks = HashSet::new();

@@ -227,7 +227,7 @@ fn the_lifetime_is_the_most_specific_one_that_is_stated() {
 }
 
 #[test]
-fn the_age_counts_what_earlier_caches_and_the_clock_say() {
+fn the_age_includes_the_time_in_earlier_caches() {
     let read = |fields| store_by(&[], fields, &settings()).unwrap();
     let plain = read(&[("cache-control", "max-age=60")]);
     assert_eq!(

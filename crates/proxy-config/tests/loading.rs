@@ -282,7 +282,7 @@ fn an_upstream_has_its_targets_and_times() {
 }
 
 #[test]
-fn other_spellings_say_the_same() {
+fn other_spellings_are_equal() {
     let model = fixture("spellings.kdl");
 
     assert_eq!(*model.system.worker_threads, 2);

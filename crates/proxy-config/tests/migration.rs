@@ -56,7 +56,7 @@ fn site(upstream: &str, before: &str, inside: &str) -> String {
 
 proptest! {
     #[test]
-    fn a_text_without_deprecated_settings_stays_as_it_is(
+    fn a_text_without_deprecated_settings_is_unchanged(
         (before, inside) in (odd_lines(), odd_lines()),
     ) {
         let text = site("\"a\"", &before, &inside);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_kept_as_its_version_and_options_say() {
+    fn version_and_connection_options_decide_on_keep_alive() {
         for (head, keeps) in [
             ("HTTP/1.1 200 OK\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\nconnection: x, Close\r\n\r\n", false),

@@ -79,7 +79,7 @@ fn the_same_name_gives_the_same_cells() {
 }
 
 #[test]
-fn a_route_that_is_gone_keeps_its_counts() {
+fn a_removed_route_keeps_its_counts() {
     let registry = registry(10);
     registry.route(0, "gone").record(&OK);
 

@@ -262,7 +262,7 @@ fn a_body_that_is_not_of_its_coding_is_refused() {
 }
 
 #[test]
-fn an_agent_that_fails_at_the_body_is_treated_as_its_mode_says() {
+fn a_failure_at_the_body_is_handled_by_the_failure_mode() {
     for (mode, status) in [("closed", 504), ("open", 200)] {
         let upstream = upstream();
         let agent = body_agent(BodyMode::Buffered, |_| AgentReply::Silence);

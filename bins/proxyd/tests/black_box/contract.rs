@@ -197,7 +197,7 @@ fn a_target_that_answers_with_5xx_has_failed_requests() {
 }
 
 #[test]
-fn a_connection_that_closes_behind_a_body_says_so() {
+fn a_connection_that_closes_after_a_body_announces_it() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream)
         .listener("timeouts { body-idle-secs 1 }")

@@ -113,7 +113,7 @@ fn a_request_keeps_the_plan_it_began_with() {
 }
 
 #[test]
-fn a_request_to_an_upstream_that_is_gone_finishes() {
+fn a_request_to_a_removed_upstream_completes() {
     let gate = Gate::new();
     let (old, new) = (Upstream::slow_reader(&gate), Upstream::saying("new"));
     let proxyd = Config::to(&old).start();

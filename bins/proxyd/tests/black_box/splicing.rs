@@ -63,7 +63,7 @@ fn pipes(proxyd: &Proxyd) -> usize {
 }
 
 #[test]
-fn a_long_body_arrives_as_it_was_sent_and_both_connections_continue() {
+fn a_long_body_arrives_unchanged_and_both_connections_stay_open() {
     for piece in [1_000_003, 65_536, 1_461] {
         let upstream = sending(piece);
         let proxyd = Config::to(&upstream).start();

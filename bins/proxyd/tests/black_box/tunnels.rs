@@ -277,7 +277,7 @@ fn only_the_idle_time_counts_after_the_switch() {
 }
 
 #[test]
-fn a_tunnel_is_logged_when_it_ends_with_what_it_carried() {
+fn a_tunnel_is_logged_at_its_end_with_its_bytes() {
     let upstream = Upstream::websocket();
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();

@@ -266,7 +266,7 @@ fn wait_for_files(proxyd: &Proxyd, files: &BTreeMap<String, usize>, client: &mut
 }
 
 #[test]
-fn three_hundred_reloads_leave_every_file_as_it_was() {
+fn three_hundred_reloads_leave_no_file_open() {
     let upstream = Upstream::saying("hi");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.sock");

@@ -359,7 +359,7 @@ fn a_connection_that_is_to_end_is_finished_and_replaced() {
 }
 
 #[test]
-fn a_response_that_a_target_resets_does_not_look_complete() {
+fn a_response_that_a_target_resets_is_not_complete_for_the_client() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut send = request
             .respond

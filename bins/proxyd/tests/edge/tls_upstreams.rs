@@ -239,7 +239,7 @@ fn new_roots_are_taken_without_a_reload() {
 }
 
 #[test]
-fn a_target_that_fails_in_tls_stays_unhealthy_and_says_why() {
+fn a_target_that_fails_in_tls_stays_unhealthy_with_its_reason() {
     let root = Authority::new("root");
     // Each connection, whatever it is for, begins with a PROXY protocol header and a handshake.
     let plain = Upstream::start(|served| {

@@ -196,7 +196,7 @@ async fn a_key_of_a_project_does_not_read_the_log() {
 }
 
 #[tokio::test]
-async fn an_entry_says_who_changed_what_from_where() {
+async fn an_entry_has_actor_change_and_address() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let me = world.get("/users/me", &admin).await;

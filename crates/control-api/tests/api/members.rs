@@ -334,7 +334,7 @@ async fn an_organization_can_be_deleted_after_its_projects() {
 }
 
 #[tokio::test]
-async fn an_organization_of_set_up_goes_with_its_signing_key() {
+async fn an_organization_of_set_up_is_deleted_with_its_signing_key() {
     for world in worlds().await {
         let root = world.instance_admin().await;
         let made = world

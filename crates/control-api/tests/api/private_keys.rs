@@ -107,7 +107,7 @@ async fn labels_are_given_by_the_token_and_others_wait_for_an_approval() {
 }
 
 #[tokio::test]
-async fn a_certificate_goes_to_nodes_with_its_labels_alone() {
+async fn a_certificate_is_delivered_only_to_nodes_with_its_labels() {
     for world in worlds().await {
         let full = world.full_key().await;
         let (certificate, bundle) = payments(&world, &full).await;

@@ -370,7 +370,7 @@ async fn no_cache_between_serves_an_answer_to_another_caller() {
 }
 
 #[tokio::test]
-async fn a_404_names_what_is_missing_and_nothing_that_exists() {
+async fn a_404_names_the_missing_resource_only() {
     for world in worlds().await {
         let (full, none) = (world.full_key().await, Uuid::nil());
         let other = world.other.project.unwrap();

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_says_how_many_rows_it_leaves_out() {
+    fn a_table_counts_its_omitted_rows() {
         let routes = (0..40).map(|number| NamedTraffic {
             name: format!("r{number}"),
             figures: TrafficFigures::default(),

@@ -234,7 +234,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_a_reason_that_says_more_is_shown_in_full() {
+    fn only_a_reason_with_further_facts_is_shown_in_full() {
         let by_hand = rollout(State::Paused, Some("paused by hand"));
         assert_eq!(full_reason(&by_hand), None);
         let gate = rollout(

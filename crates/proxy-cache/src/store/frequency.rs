@@ -39,7 +39,7 @@ impl FrequencySketch {
             }
         }
         let counted = self.counted.fetch_add(1, Ordering::Relaxed) + 1;
-        // Only the thread that counts exactly this request halves: others may count more before
+        // Only the thread that counts exactly this request halves: other threads may count more before
         // the reset, and must not halve as well.
         if counted == self.halving_threshold() {
             self.halve();

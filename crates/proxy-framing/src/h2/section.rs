@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_priority_are_left_out_and_must_be_what_they_are() {
+    fn padding_and_priority_are_removed_and_validated() {
         let fragment_of = |flags: u8, payload: &[u8]| {
             fragment(header(HEADERS, flags, payload.len()), payload).map(<[u8]>::to_vec)
         };

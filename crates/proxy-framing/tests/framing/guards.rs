@@ -288,7 +288,7 @@ fn the_end_of_a_client_is_clean_only_between_requests() {
 }
 
 #[test]
-fn the_end_of_an_upstream_means_what_its_place_says() {
+fn the_effect_of_an_upstreams_close_depends_on_its_place() {
     let eof = |bytes: &[u8]| {
         let mut guard = expecting(RequestKind::Upgrade, LIMITS);
         let stop = guard.scan(bytes).stop;

@@ -68,7 +68,7 @@ settings! {
     MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
-            .enforced("proxy-pipeline", "a_route_serves_so_many_connections_at_once_and_others_continue");
+            .enforced("proxy-pipeline", "a_route_has_a_maximum_of_connections_and_other_routes_continue");
     /// Connections from all clients. Above it, new ones are answered 503 and closed; on listeners
     /// with TLS or the PROXY protocol they are closed at once, without a response. The limit is
     /// capped at the process's file descriptors less 100, or half of fewer than 200; a larger value
@@ -111,7 +111,7 @@ settings! {
     /// tenth of a second. The wait counts against the route's `request-secs`.
     MAX_QUEUE_WAIT: Time, DefaultValue<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
         .or(Duration::from_secs(1))
-        .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");
+        .enforced("proxy-pipeline", "a_request_waits_in_the_queue_up_to_the_maximum_time");
     /// Requests waiting for one agent, shared fairly among clients: at the maximum, a client with
     /// fewer replaces the newest request of the client with the most.
     MAX_AGENT_QUEUE_DEPTH: Integer<u32>, DefaultValue<u32> =

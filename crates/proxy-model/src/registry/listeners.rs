@@ -138,13 +138,13 @@ settings! {
         MONTH,
     )
     .optional("HTTP/3 is not advertised")
-    .enforced("proxyd", "http3_is_advertised_where_a_setting_says_so");
+    .enforced("proxyd", "http3_is_advertised_if_configured");
     /// The UDP port in `Alt-Svc`, if clients reach the listener on another port than its own. Requires
     /// `alt-svc-max-age-secs`.
     ALT_SVC_PORT: Integer<u16>, Unset =
         integer("listeners.listener.alt-svc-port", 1, 65_535, "")
             .optional("the port that the client connected to")
-            .enforced("proxyd", "http3_is_advertised_where_a_setting_says_so");
+            .enforced("proxyd", "http3_is_advertised_if_configured");
     /// Maximum number of concurrent streams on one HTTP/2 or HTTP/3 connection.
     MAX_CONCURRENT_STREAMS: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")

@@ -255,7 +255,7 @@ settings! {
         choice("routes.route.policies.path-policy", PATH_POLICIES)
             .optional("the listener's policy")
             .also(ROUTE)
-            .enforced("proxy-plan", "a_route_says_how_its_paths_are_read");
+            .enforced("proxy-plan", "a_route_selects_the_reading_of_its_paths");
     /// Reads the whole request body before connecting to the upstream. A body larger than `limits {
     /// max-body-buffer-bytes }` is answered 413 `LIMIT_EXCEEDED`.
     BUFFER_REQUESTS: Flag, DefaultValue<bool> = flag("routes.route.policies.buffer-requests")
@@ -315,7 +315,7 @@ settings! {
     /// setting: `zstd`, `br`, `gzip`.
     COMPRESSION_CODINGS: Choice<Coding>, Repeatable = choice("routes.route.policies.compression.codings", CODINGS)
         .many()
-        .enforced("proxy-pipeline", "a_route_says_which_codings_it_prefers");
+        .enforced("proxy-pipeline", "a_route_orders_its_codings");
     /// Types of the bodies to compress. Without the setting: text, JSON, JavaScript, XML, SVG,
     /// WebAssembly and uncompressed fonts.
     COMPRESSION_TYPES: Text<MediaRange>, Repeatable = text(
@@ -325,7 +325,7 @@ settings! {
         |text| text.parse::<MediaRange>().map_err(|error| error.to_string()),
     )
     .many()
-    .enforced("proxy-pipeline", "a_route_says_which_types_it_compresses");
+    .enforced("proxy-pipeline", "a_route_selects_the_compressed_media_types");
     /// Bodies with a shorter `Content-Length` are not compressed.
     COMPRESSION_MIN_SIZE: Size, DefaultValue<u64> = size("routes.route.policies.compression.min-size", 0, 1 << 30)
         .or(1_024)

@@ -110,7 +110,7 @@ settings! {
     BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =
         choice("routes.route.builtin-handler", HANDLERS)
             .optional("the route is not `builtin`")
-            .enforced("proxy-pipeline", "health_says_healthy");
+            .enforced("proxy-pipeline", "the_health_handler_answers_healthy");
     /// Serves the files of a folder. Requires `service-type "static"`.
     STATIC_FILES: Block, Unset = block("routes.route.static-files")
         .optional("the route is not `static`")

@@ -15,7 +15,7 @@ fn shop_settings() -> (Vec<EffectiveSetting>, Vec<Value>) {
 }
 
 #[test]
-fn a_setting_says_where_it_was_written() {
+fn a_setting_has_its_place_in_the_file() {
     let (_, reported) = shop_settings();
     let setting_at = |path: &str| reported.iter().find(|one| one["path"] == path).unwrap();
 

@@ -46,7 +46,7 @@ fn a_request_without_a_route_gets_the_nearest_one() {
 }
 
 #[test]
-fn a_refused_path_is_shown_as_it_was_sent() {
+fn a_refused_path_is_shown_unchanged() {
     let explanation = explain(SHOP, "GET http://shop.example.com:8080/x%2F..%2Fapi/cart");
 
     assert_eq!(explanation.path.sent, "/x%2F..%2Fapi/cart");

@@ -138,7 +138,7 @@ fn a_path_is_forwarded_unchanged_if_all_readings_agree() {
 }
 
 #[test]
-fn a_route_says_how_its_paths_are_read() {
+fn a_route_selects_the_reading_of_its_paths() {
     let upstream = Upstream::saying("");
     let config = |listener: &str, route: &str| {
         Config::new()

@@ -70,7 +70,7 @@ fn a_request_over_the_queue_is_answered_503_and_the_queued_are_served() {
 }
 
 #[test]
-fn a_request_waits_in_the_queue_only_so_long() {
+fn a_request_waits_in_the_queue_up_to_the_maximum_time() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = limited(&upstream, "max-in-flight-requests 1; max-queue-wait-ms 300");
@@ -351,7 +351,7 @@ fn a_client_that_leaves_at_any_point_releases_its_places() {
 }
 
 #[test]
-fn a_record_says_how_long_its_request_waited() {
+fn a_record_has_the_waiting_time_of_its_request() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = limited(

@@ -145,7 +145,7 @@ fn each_word_has_its_own_distribution() {
 }
 
 #[test]
-fn kinds_with_the_same_shares_differ_in_what_moves_them() {
+fn policies_with_equal_shares_choose_in_different_orders() {
     let targets = Targets::weighing(&[1, 2, 3]);
     let same = request(7);
 
@@ -250,7 +250,7 @@ fn a_target_that_starts_slowly_gets_its_share() {
 }
 
 #[test]
-fn a_session_keeps_its_target_while_that_drains_and_moves_when_it_is_gone() {
+fn a_session_keeps_a_draining_target_and_moves_after_its_removal() {
     let mut targets = Targets::weighing(&[1, 1, 1]).without(1);
     let bound = BalancingRequest {
         session: Some(token(1)),

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_organization_that_holds_what_it_can_leaves_room_to_others() {
+    async fn an_organization_at_its_limit_leaves_room_to_other_ones() {
         for (kind, largest) in [(BodyKind::Upload, 32 * MIB), (BodyKind::Other, 2 * MIB)] {
             for bytes in [MIB / 2, largest] {
                 let permits = BodyPermits::new(kind);
