@@ -67,8 +67,11 @@ fn in_order<'a>(
 ) -> Result<Vec<(NounOperations<'a>, &'a [Value])>, CtlError> {
     let mut waiting = BTreeMap::new();
     for (tag, items) in wanted {
-        let noun = NounOperations::find(operations, tag)
-            .ok_or_else(|| CtlError::usage(format!("{tag}: is nothing that can be applied")))?;
+        let noun = NounOperations::find(operations, tag).ok_or_else(|| {
+            CtlError::usage(format!(
+                "{tag}: is not a list of resources that can be applied, such as `projects`"
+            ))
+        })?;
         let items = items.as_array();
         let items = items.ok_or_else(|| CtlError::usage(format!("{tag}: is not a list")))?;
         waiting.insert(noun.list.noun.as_str(), (noun, items.as_slice()));

@@ -23,7 +23,9 @@ pub(crate) fn check(arguments: AgentCheck) -> io::Result<ExitCode> {
     let headers = match headers {
         Ok(headers) => headers,
         Err(text) => {
-            print_error(format_args!("not a header field: {text}"));
+            print_error(format_args!(
+                "--header {text}: is not a header field; write `Name: value`"
+            ));
             return Ok(ExitCode::from(EXIT_USAGE));
         }
     };
