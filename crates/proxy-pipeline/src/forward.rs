@@ -321,7 +321,7 @@ impl Attempts<'_, '_> {
             return;
         }
         self.exchange.observe_outcome(self.to.upstream, failed);
-        circuit_breaker::settle(self.exchange, Some(failed));
+        circuit_breaker::record_outcome(self.exchange, Some(failed));
     }
 
     /// Postpones the outcome of a response that has only begun to the end of its body. Returns
@@ -339,7 +339,7 @@ impl Attempts<'_, '_> {
         }
         record.target_outcome = TargetOutcome::AtEnd;
         if record.breaker.as_ref().is_none_or(BreakerPermit::is_probe) {
-            circuit_breaker::settle(self.exchange, Some(false));
+            circuit_breaker::record_outcome(self.exchange, Some(false));
         }
         true
     }
@@ -349,7 +349,7 @@ impl Attempts<'_, '_> {
     fn settle_failure(&mut self, problem: &Problem) {
         self.exchange.restore_target(&mut self.request);
         let failed = self.is_targets_fault(problem.reason()).then_some(true);
-        circuit_breaker::settle(self.exchange, failed);
+        circuit_breaker::record_outcome(self.exchange, failed);
     }
 
     /// Writes locations and cookies back, if the route rewrites paths.

@@ -124,7 +124,7 @@ pub(crate) async fn show(
         bundle: rollout.bundle,
         csrf: caller.visit.csrf.clone(),
         status: status(rollout).pill(),
-        rest: rest(rollout, moved),
+        rest: subheading(rollout, moved),
         reason: full_reason(rollout),
         actions: if may_write {
             actions(rollout, &caller.call.actor, moved)
@@ -165,7 +165,7 @@ pub(crate) async fn show(
 }
 
 /// Sentence below the heading.
-fn rest(rollout: &Rollout, moved: i64) -> String {
+fn subheading(rollout: &Rollout, moved: i64) -> String {
     let left = rollout.nodes - moved;
     match rollout.state {
         RolloutState::Planned => "No order is sent before it is started.".to_owned(),
