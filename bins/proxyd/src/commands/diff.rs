@@ -3,7 +3,7 @@
 use super::plan_file::{EXIT_FAULTS, plan};
 use super::replay;
 use crate::cli::Diff;
-use crate::terminal::{print_error, say};
+use crate::terminal::{print_error, print_line};
 use proxy_model::registry::{self, MachinePart};
 use proxy_model::{FileId, Model};
 use proxy_plan::diff::{Change, ChangedFile, named_files};
@@ -63,11 +63,11 @@ pub(super) fn run(arguments: &Diff) -> io::Result<ExitCode> {
                 object.insert("traffic".to_owned(), replay::document(report, *skipped));
             }
         }
-        say(document)?;
+        print_line(document)?;
     } else {
-        say(page(&diff, &files).trim_end())?;
+        print_line(page(&diff, &files).trim_end())?;
         if let Some((report, skipped)) = &traffic {
-            say(format_args!(
+            print_line(format_args!(
                 "\n{}",
                 replay::page(report, *skipped).trim_end()
             ))?;
