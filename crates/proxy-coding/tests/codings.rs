@@ -150,7 +150,7 @@ fn bodies_that_are_cut_or_garbled_are_malformed() {
 }
 
 #[test]
-fn several_codings_are_undone_in_turn() {
+fn several_codings_are_decoded_in_reverse_order() {
     let body = text(300_000);
     for first in ALL {
         for second in ALL {

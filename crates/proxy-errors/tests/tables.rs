@@ -344,7 +344,7 @@ fn grpc_callers_get_the_nearest_status() {
 }
 
 #[test]
-fn every_status_in_use_has_words() {
+fn every_used_status_has_a_reason_phrase() {
     for reason in Reason::ALL {
         assert!(!status_text(reason.status()).is_empty(), "{reason}");
     }

@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_heavy_clients_of_a_route_leave_a_unit_to_others_and_room_to_other_routes() {
+    fn a_hundred_heavy_clients_of_a_route_leave_units_to_other_clients_and_routes() {
         for greedy in [55, 60, 100] {
             let mut limit = Limit::new(1_000);
             for round in 0..20_000_u32 {

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_whole_and_then_one_at_a_time() {
+    fn a_burst_is_admitted_at_once_and_further_requests_by_the_rate() {
         let bucket = bucket(10, 1, 3, 77);
 
         let first = bucket.admit(77);

@@ -76,7 +76,7 @@ fn a_compressed_response_has_no_digest_of_other_bytes() {
 }
 
 #[test]
-fn a_part_of_a_compressible_page_varies_as_the_whole_does() {
+fn a_partial_response_has_the_vary_of_the_full_one() {
     let upstream = page(
         "206 Partial Content",
         "Content-Range: bytes 0-1999/5000\r\n",

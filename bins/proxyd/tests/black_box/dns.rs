@@ -218,7 +218,7 @@ fn a_name_that_never_had_an_address_is_answered_503_until_it_has_one() {
 }
 
 #[test]
-fn a_name_server_that_is_silent_is_given_up_in_time() {
+fn queries_to_a_silent_name_server_time_out() {
     let (_upstreams, port) = upstreams::<1>();
     let server = DnsServer::start();
     server.set("app.test", DnsReply::Silence);

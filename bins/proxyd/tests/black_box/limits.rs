@@ -321,7 +321,7 @@ fn connections_over_the_limit_are_answered_503_and_closed() {
 }
 
 #[test]
-fn a_body_that_grows_too_large_behind_an_early_answer_is_not_the_upstream_s_fault() {
+fn a_too_large_body_after_an_early_answer_is_not_the_upstreams_fault() {
     let upstream = Upstream::start(|served| {
         if served.head().is_some() {
             served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
-fn targets_are_asked_in_turn() {
+fn requests_rotate_over_the_targets() {
     let upstreams = ["one", "two", "three"].map(Upstream::saying);
     let targets: String = upstreams
         .iter()

@@ -435,7 +435,7 @@ fn no_request_fails_during_reloads() {
 }
 
 #[test]
-fn many_reloads_leave_nothing_behind() {
+fn many_reloads_leak_nothing() {
     let upstream = Upstream::saying("");
     let config = |number: u32| {
         let second = format!(

@@ -139,7 +139,7 @@ fn a_truncated_long_body_is_not_completed() {
 }
 
 #[test]
-fn a_stalled_long_body_is_given_up() {
+fn a_stalled_long_body_times_out() {
     let upstream = beginning(1_000_000, |served| {
         served.end();
     });
@@ -173,7 +173,7 @@ fn a_client_that_leaves_a_long_body_takes_its_upstream_request_along() {
 }
 
 #[test]
-fn bytes_behind_a_long_body_are_not_delivered() {
+fn bytes_after_a_long_body_are_not_delivered() {
     let upstream = Upstream::start(move |served| {
         served.request();
         served.send(head(BODY_BYTES));

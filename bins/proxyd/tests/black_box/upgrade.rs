@@ -39,7 +39,7 @@ fn a_new_process_takes_over() {
 }
 
 #[test]
-fn process_after_process_takes_over_and_leaves_nothing_behind() {
+fn repeated_handovers_leak_nothing() {
     let upstream = Upstream::saying("hi");
     let mut proxyd = Config::to(&upstream).start();
     upgrade(&mut proxyd);

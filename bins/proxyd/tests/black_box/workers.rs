@@ -218,7 +218,7 @@ fn a_worker_that_leaves_finishes_what_it_has_begun_under_each_plan_to_come() {
 }
 
 #[test]
-fn many_changes_of_the_workers_leave_nothing_behind() {
+fn many_changes_of_the_number_of_workers_leak_nothing() {
     let upstream = Upstream::saying("hi");
     let config = |count: usize| {
         let config = Config::to(&upstream).route("metrics", METRICS);

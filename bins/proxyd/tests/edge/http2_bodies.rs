@@ -284,7 +284,7 @@ fn a_truncated_response_is_not_complete_for_the_client() {
 }
 
 #[test]
-fn a_stream_with_a_client_that_reads_nothing_is_given_up() {
+fn a_stream_with_a_client_that_reads_nothing_is_reset() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             let size = if request.target == "/large" {
@@ -330,7 +330,7 @@ fn a_stream_with_a_client_that_reads_nothing_is_given_up() {
 }
 
 #[test]
-fn a_body_that_grows_too_large_behind_an_early_answer_is_not_an_http2_upstream_s_fault() {
+fn a_too_large_body_after_an_early_answer_is_not_an_http2_upstreams_fault() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let head = http::Response::new(());
         let mut send = request.respond.send_response(head, false).unwrap();

@@ -21,7 +21,7 @@ fn never_answering() -> Upstream {
 }
 
 #[test]
-fn a_stream_with_a_sipping_client_is_given_up() {
+fn a_stream_with_a_trickling_client_is_reset() {
     let upstream = Upstream::answering(ok(vec![b'x'; 200_000]));
     let proxyd = start(
         &to(&upstream, "h2c #true; timeouts { write-idle-ms 600 }"),

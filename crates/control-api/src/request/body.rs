@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_trickles_is_given_up_long_before_the_largest_one_would_be() {
+    async fn a_trickling_body_is_aborted_long_before_its_maximum_time() {
         let drop_by_drop = |bytes: usize| {
             Body::from_stream(unfold(0, move |sent| async move {
                 let second = Duration::from_secs(1);

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_that_need_attention_are_counted_in_words() {
+    fn the_number_of_items_that_need_attention_is_spelled_out() {
         assert_eq!(attention_count(1), "One thing");
         assert_eq!(attention_count(3), "Three things, the most urgent first");
         assert_eq!(attention_count(20), "20 things, the most urgent first");

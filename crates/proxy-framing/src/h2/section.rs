@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_are_led_by_a_field_behind_changes_of_the_table() {
+    fn the_marker_of_trailers_follows_table_size_updates() {
         let whole = END_STREAM | END_HEADERS;
         for (fragments, wanted) in [
             (&[&b"\x84"[..]][..], &b"\xa6\x84"[..]),

@@ -280,7 +280,7 @@ settings! {
     ATTEMPTS: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.policies.retry.attempts", 0, 10, "times")
             .or(1)
-            .enforced("proxy-pipeline", "a_request_is_tried_as_often_as_written_and_no_more");
+            .enforced("proxy-pipeline", "a_request_is_tried_up_to_the_configured_number");
     /// Failures after which a request is retried. Without the setting: `connect-failure` and
     /// `reset`. After failures other than `connect-failure`, only requests without a body and with
     /// an idempotent method are retried.

@@ -137,7 +137,7 @@ settings! {
     /// variant is more than a second older than the file.
     STATIC_PRECOMPRESSED: Flag, DefaultValue<bool> = flag("routes.route.static-files.precompressed")
         .or(false)
-        .enforced("proxy-files", "compressed_neighbours_are_sent_to_clients_that_take_them");
+        .enforced("proxy-files", "precompressed_files_are_sent_to_clients_that_accept_them");
     /// Agents that decide about each request, in this order.
     AGENTS: Text<String>, Repeatable = words("routes.route.agents", "an agent's name", "waf")
         .many()

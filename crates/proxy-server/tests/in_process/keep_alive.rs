@@ -190,7 +190,7 @@ fn no_pipelined_request_is_lost_when_a_timer_runs_out() {
 }
 
 #[test]
-fn nothing_behind_a_closing_request_is_served() {
+fn no_request_after_a_closing_one_is_served() {
     let upstream = saying_the_target();
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();

@@ -263,7 +263,7 @@ fn connect_is_refused() {
 }
 
 #[test]
-fn a_query_behind_an_authority_does_not_go_upstream_without_a_path() {
+fn a_query_after_an_authority_is_forwarded_with_a_path() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 

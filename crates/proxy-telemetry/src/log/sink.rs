@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn while_mending_fails_whole_batches_are_lost() {
+    fn batches_are_lost_while_ending_a_torn_line_fails() {
         let full = || Err(ErrorKind::StorageFull);
         let script = [Ok(1), full(), full(), Ok(0)];
 

@@ -283,7 +283,7 @@ fn a_target_without_a_measurement_is_tried_once_and_not_flooded() {
 }
 
 #[test]
-fn a_target_that_was_passed_over_for_long_takes_no_more_than_a_round() {
+fn a_long_skipped_target_gets_at_most_one_round() {
     let mut targets = Targets::weighing(&[1, 1]);
     targets.active = vec![1, 0];
     targets.spread(LeastConnections, 10_000);

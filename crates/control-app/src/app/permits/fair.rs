@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_that_ends_leaves_nothing_behind() {
+    async fn an_ended_wait_leaves_no_state() {
         let permits = permits(1, 1);
         let held = permits.take(A, 1).await;
         drop((begun(&permits, A, 1).await, begun(&permits, B, 1).await));

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_strangers_is_bounded_and_leaves_the_known_their_permits() {
+    async fn a_flood_of_unknown_clients_leaves_permits_to_known_ones() {
         let permits = PasswordPermits::default();
         let mut held = Vec::new();
         for _ in 0..UNKNOWN_BROWSER_PERMITS {

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_is_alike_or_better_gives_no_evidence() {
+    fn an_equal_or_better_side_is_no_evidence() {
         for (own, others) in [
             ((5.0, 100.0), (5.0, 100.0)),
             ((1.0, 100.0), (50.0, 1_000.0)),
