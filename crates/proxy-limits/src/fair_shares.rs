@@ -75,7 +75,7 @@ pub struct ShareCheck<'a> {
 const WEIGHT: u32 = 8;
 
 /// Units that a holder may have while any unit is free.
-const FLOOR: u32 = 16;
+const MIN_SHARE: u32 = 16;
 
 /// Units that one holder may have while `free` are free: `max(8 × free, 16)`.
 ///
@@ -93,7 +93,7 @@ const FLOOR: u32 = 16;
 #[must_use]
 pub const fn fair_share(free: u32) -> u32 {
     let share = free.saturating_mul(WEIGHT);
-    if share < FLOOR { FLOOR } else { share }
+    if share < MIN_SHARE { MIN_SHARE } else { share }
 }
 
 /// Average units of each client from which on the clients of a route or an upstream count as

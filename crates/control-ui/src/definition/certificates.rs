@@ -23,7 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// Maximum number of certificates shown.
-const SHOWN: usize = 100;
+const PAGE_ROWS: usize = 100;
 /// Time before its expiry from which on a certificate should be replaced.
 const NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
 
@@ -75,9 +75,9 @@ async fn respond(
         sort: Some(listing::sort(SortColumn::ExpiresAt, false, after, past)),
         ..CertificateFilter::default()
     };
-    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let page = listing::page(after, PageOrder::Oldest, PAGE_ROWS);
     let mut found = app.certificates(call, project, &by_end, page).await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
     let certificates: Vec<Certificate> = found.into_iter().map(|found| found.value).collect();
     let end = certificates.last().map(|last| last.facts.not_after);
     let last = last.zip(end.map(|end| end.as_millisecond().to_string()));

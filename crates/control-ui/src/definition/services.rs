@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Maximum number of services shown.
-const SHOWN: usize = 200;
+const PAGE_ROWS: usize = 200;
 /// Maximum number of upstreams, and of certificates, that a form offers.
 const OFFERED: usize = 500;
 
@@ -90,9 +90,9 @@ async fn respond(
         sort: Some(listing::sort(SortColumn::Priority, true, after, past)),
         ..ServiceFilter::default()
     };
-    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let page = listing::page(after, PageOrder::Oldest, PAGE_ROWS);
     let mut services = app.services(call, project, &by_priority, page).await?;
-    let last = listing::cut(&mut services, SHOWN, |service| service.value.id.0);
+    let last = listing::cut(&mut services, PAGE_ROWS, |service| service.value.id.0);
     let last = last.zip(services.last().map(|last| last.value.priority.to_string()));
     let services: Vec<Service> = services.into_iter().map(|service| service.value).collect();
     let names = Names::read(ui, caller, project, &services).await?;

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Maximum number of keys, and of projects, shown.
-const SHOWN: usize = 200;
+const PAGE_ROWS: usize = 200;
 /// Offered lifetimes in days, with their labels; 0 is unlimited.
 const LIFETIMES: &[(i64, &str)] = &[
     (30, "30 days"),
@@ -95,7 +95,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
     let frame = Frame::org(ui, caller, org, NavEntry::ApiKeys.titled("API keys")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let after = caller.visit.query.get("after");
-    let page = listing::page(after, PageOrder::Newest, SHOWN);
+    let page = listing::page(after, PageOrder::Newest, PAGE_ROWS);
     let place = ApiKeyTenant {
         org: Some(org),
         project: None,
@@ -103,8 +103,8 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
     let mut found = app
         .api_keys(call, place, &ListFilter::default(), page)
         .await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
-    let all_projects = listing::page("", PageOrder::Oldest, SHOWN);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
+    let all_projects = listing::page("", PageOrder::Oldest, PAGE_ROWS);
     let projects = app
         .projects(call, org, &ListFilter::default(), all_projects)
         .await?;

@@ -14,16 +14,16 @@ use proxy_model::{Model, RateLimit, Route, Service};
 use std::time::Duration;
 
 /// Factor of decrease from which on a rate, size or number is a risk.
-const TIGHTER: f64 = 2.0;
+const RISKY_DECREASE: f64 = 2.0;
 
 /// Factor of decrease from which on a time is a risk: few requests take as long as they may.
-const TIGHTER_TIME: f64 = 4.0;
+const RISKY_TIME_DECREASE: f64 = 4.0;
 
 /// Factor of growth from which on a rate limit is a risk.
-const WIDER: f64 = 10.0;
+const RISKY_RATE_GROWTH: f64 = 10.0;
 
 /// Factor of growth from which on a breaker's open time, or the share of retries, is a risk.
-const GROWN: f64 = 4.0;
+const RISKY_GROWTH: f64 = 4.0;
 
 /// Period in seconds for comparing rate limits: the requests in it, with the burst at its start.
 const RATE_PERIOD: f64 = 60.0;
@@ -124,7 +124,9 @@ pub(super) fn risk(
             let text = format!("`{}` is {after} instead of {before}", change.path);
             Some((RiskClass::LimitTightened, text))
         }
-        (Some(before), Some(after)) if before * GROWN <= after && OPEN_TIMES.contains(&row) => {
+        (Some(before), Some(after))
+            if before * RISKY_GROWTH <= after && OPEN_TIMES.contains(&row) =>
+        {
             let text = format!(
                 "requests are refused longer: `{}` is {after} instead of {before}",
                 change.path
@@ -132,7 +134,7 @@ pub(super) fn risk(
             Some((RiskClass::LimitTightened, text))
         }
         (Some(before), Some(after))
-            if before * GROWN <= after && row == policies::BUDGET_PERCENT.path =>
+            if before * RISKY_GROWTH <= after && row == policies::BUDGET_PERCENT.path =>
         {
             let text =
                 format!("{after} % of an upstream's requests may be retries instead of {before} %");
@@ -173,12 +175,12 @@ fn lost_reserve(change: &SettingChange) -> Option<String> {
         before.or_else(|| default(policies::ATTEMPTS.default()))? > 0.0 && after == 0.0
     } else if row == circuit_breaker::SUCCESS_THRESHOLD.path {
         let before = before.or_else(|| default(circuit_breaker::SUCCESS_THRESHOLD.default()))?;
-        before * WIDER <= after
+        before * RISKY_RATE_GROWTH <= after
     } else if row == system::WORKER_THREADS.path {
         // 0 is one for each core.
         match before.filter(|threads| *threads > 0.0) {
-            Some(before) => after > 0.0 && after * TIGHTER <= before,
-            None => 0.0 < after && after < TIGHTER,
+            Some(before) => after > 0.0 && after * RISKY_DECREASE <= before,
+            None => 0.0 < after && after < RISKY_DECREASE,
         }
     } else {
         false
@@ -212,9 +214,9 @@ fn is_limit(row: &str) -> bool {
 fn tighter(row: &str) -> f64 {
     let is_time = ["-secs", "-seconds", "-ms"];
     if is_time.iter().any(|unit| row.ends_with(unit)) {
-        TIGHTER_TIME
+        RISKY_TIME_DECREASE
     } else {
-        TIGHTER
+        RISKY_DECREASE
     }
 }
 
@@ -326,9 +328,9 @@ fn changed(old: &RateLimit, new: &RateLimit) -> Classified {
         (Some(_) | None, _) => {}
     }
     let in_period = |rate: f64, burst: f64| rate * RATE_PERIOD + burst;
-    if in_period(before, burst) * WIDER <= in_period(after, new_burst) {
+    if in_period(before, burst) * RISKY_RATE_GROWTH <= in_period(after, new_burst) {
         return Some((RiskClass::LimitRemoved, rates()));
     }
-    let is_tighter = after * TIGHTER <= before || new_burst * TIGHTER <= burst;
+    let is_tighter = after * RISKY_DECREASE <= before || new_burst * RISKY_DECREASE <= burst;
     is_tighter.then(|| (RiskClass::LimitTightened, rates()))
 }

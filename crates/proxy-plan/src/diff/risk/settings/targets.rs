@@ -16,16 +16,16 @@ const FACTOR: f64 = 2.0;
 const MOVED_SHARE: f64 = 0.1;
 
 /// Time in seconds from which on a slow start holds a recovered target back.
-const LONG_START: f64 = 300.0;
+const LONG_START_SECS: f64 = 300.0;
 
 /// Factor of growth from which on a slow start, or a number of a health check, is a risk.
-const GROWN: f64 = 4.0;
+const RISKY_GROWTH: f64 = 4.0;
 
 /// Factor of decrease from which on a number of a health check is a risk.
-const FALLEN: f64 = 2.0;
+const RISKY_DECREASE: f64 = 2.0;
 
 /// Interval in seconds from which on the names of targets count as rarely looked up.
-const SELDOM: f64 = 300.0;
+const RARE_LOOKUP_SECS: f64 = 300.0;
 
 /// The risk of targets that are checked or called differently. The first health check of an
 /// upstream is no risk: nodes probe its targets before they serve the bundle.
@@ -49,13 +49,13 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     ];
     if figures.contains(&row) && change.change == Change::Changed {
         let [before, after] = numbers();
-        if before < after * FALLEN && after <= before * GROWN {
+        if before < after * RISKY_DECREASE && after <= before * RISKY_GROWTH {
             return None;
         }
     }
     if row == upstreams::SLOW_START.path {
         let [before, after] = numbers();
-        return (LONG_START <= after && before * GROWN <= after).then(|| {
+        return (LONG_START_SECS <= after && before * RISKY_GROWTH <= after).then(|| {
             let text = format!(
                 "recovered targets get their share late: {}",
                 instead(change)
@@ -66,7 +66,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     if row == upstreams::IDLE_TIMEOUT.path {
         let before = number(&change.before);
         let before = before.unwrap_or(upstreams::IDLE_TIMEOUT.default().as_secs_f64());
-        let is_longer = number(&change.after).is_some_and(|after| before * GROWN <= after);
+        let is_longer = number(&change.after).is_some_and(|after| before * RISKY_GROWTH <= after);
         return is_longer.then(|| {
             let text = format!(
                 "requests are sent by connections that targets may have closed: {}",
@@ -77,7 +77,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     }
     if row == system::MIN_TTL_SECS.path {
         let [before, after] = numbers();
-        return (SELDOM <= after && before * GROWN <= after).then(|| {
+        return (RARE_LOOKUP_SECS <= after && before * RISKY_GROWTH <= after).then(|| {
             let text = format!("names of targets are looked up seldom: {}", instead(change));
             (RiskClass::TargetsChanged, text)
         });
