@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
 /// Time without a response from the database, after which the wait is logged.
-const QUIET: Duration = Duration::from_secs(2);
+const SILENT_WAIT: Duration = Duration::from_secs(2);
 
 pub(crate) const ENVIRONMENT: Environment = Environment {
     now: Timestamp::now,
@@ -80,7 +80,7 @@ async fn open_store(url: &str, secrets: Secrets) -> Result<Store, StoreError> {
         }
     };
     let mut opening = std::pin::pin!(opening);
-    if let Ok(opened) = timeout(QUIET, &mut opening).await {
+    if let Ok(opened) = timeout(SILENT_WAIT, &mut opening).await {
         return opened;
     }
     tracing::warn!("the database does not answer; it is waited for");

@@ -13,10 +13,10 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 /// An API key may send five requests a second.
-const PACE: Duration = Duration::from_millis(210);
+const REQUEST_INTERVAL: Duration = Duration::from_millis(210);
 /// Time limit for all nodes to be online.
-const ENROLMENT: Duration = Duration::from_mins(10);
-const PAGE: usize = 200;
+const ENROLMENT_TIMEOUT: Duration = Duration::from_mins(10);
+const PAGE_NODES: usize = 200;
 
 /// The holder of an API key of a new organization with one project.
 #[derive(Debug)]
@@ -123,7 +123,10 @@ impl Operator {
             if stats["online"] == json!(nodes) {
                 return;
             }
-            assert!(clock.elapsed() < ENROLMENT, "{nodes} nodes: {stats}");
+            assert!(
+                clock.elapsed() < ENROLMENT_TIMEOUT,
+                "{nodes} nodes: {stats}"
+            );
         }
     }
 
@@ -132,7 +135,7 @@ impl Operator {
         let mut nodes = Vec::new();
         let mut cursor = String::new();
         loop {
-            let page = self.get(&format!("nodes?limit={PAGE}{cursor}"));
+            let page = self.get(&format!("nodes?limit={PAGE_NODES}{cursor}"));
             let items = page["items"].as_array().expect("a list");
             nodes.extend(
                 items
@@ -155,7 +158,7 @@ impl Operator {
     }
 
     fn call(&self, method: &str, rest: &str, body: Option<&Value>) -> Value {
-        pause(PACE);
+        pause(REQUEST_INTERVAL);
         let path = format!("/api/v1/projects/{}/{rest}", self.project);
         let clock = Stopwatch::start();
         let answer = self.client.send(method, &path, &[], body);

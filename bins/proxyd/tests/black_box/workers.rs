@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Number of polls, at intervals of 20 ms, after which waiting fails.
-const LOOKS: u32 = 1_000;
+const MAX_POLLS: u32 = 1_000;
 
 /// Returns the descriptors of a worker's tick timer: in this process, and in `proxyd`.
 #[track_caller]
@@ -105,7 +105,7 @@ fn workers(proxyd: &Proxyd) -> usize {
 /// whether they can.
 #[track_caller]
 fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if workers(proxyd) == count {
             return;
         }
@@ -237,7 +237,7 @@ fn many_changes_of_the_number_of_workers_leak_nothing() {
     }
 
     wait_for_workers(&proxyd, 4, &mut resting);
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if proxyd.open_files() <= files + 2 {
             break;
         }
@@ -256,7 +256,7 @@ fn many_changes_of_the_number_of_workers_leak_nothing() {
 /// Waits until the process has these numbers of open files, by kind.
 #[track_caller]
 fn wait_for_files(proxyd: &Proxyd, files: &BTreeMap<String, usize>, client: &mut RawClient) {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if proxyd.files_by_kind() == *files {
             return;
         }

@@ -19,21 +19,21 @@ use std::time::{Duration, Instant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const ATTACKERS: usize = 4;
-const SIEGE: Duration = Duration::from_millis(2500);
+const MIN_ATTACK: Duration = Duration::from_millis(2500);
 /// Minimum number of requests of each well-behaved client.
 const MIN_VISITS: usize = 50;
 /// Maximum duration of an attack if these clients are slow.
-const LONGEST_SIEGE: Duration = Duration::from_secs(20);
+const MAX_ATTACK: Duration = Duration::from_secs(20);
 /// Pause between rounds, so that the attacker itself is not the bottleneck.
-const BETWEEN_ROUNDS: Duration = Duration::from_millis(4);
+const ROUND_PAUSE: Duration = Duration::from_millis(4);
 /// Number of attempts: a busy machine sometimes causes delays, whereas a proxy that a flood blocks
 /// always does.
 const ATTEMPTS: usize = 3;
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
+const MAX_P99: Duration = Duration::from_millis(50);
 /// CPU time of other processes per second of an attack, above which response times depend on the
 /// machine's load.
-const DISTURBED: Duration = Duration::from_millis(100);
-const MOST_GROWTH: u64 = 50 << 20;
+const MAX_OTHER_CPU: Duration = Duration::from_millis(100);
+const MAX_MEMORY_GROWTH: u64 = 50 << 20;
 
 /// Ends of connections and streams that attackers observed.
 #[derive(Debug, Default)]
@@ -220,14 +220,14 @@ fn assault(attack: &Attack, proxyd: &Proxyd, visits: &[Visits]) -> (Ends, u64) {
             .map(|one| one.answered.load(Ordering::Relaxed));
         answered.all(|answered| MIN_VISITS <= answered)
     };
-    while begun.elapsed() < SIEGE || !is_seen() && begun.elapsed() < LONGEST_SIEGE {
+    while begun.elapsed() < MIN_ATTACK || !is_seen() && begun.elapsed() < MAX_ATTACK {
         for attacker in &mut attackers {
             if !attacker.go_on(&mut ends) {
                 *attacker = new();
             }
         }
         most = most.max(proxyd.rss_bytes());
-        thread::park_timeout(BETWEEN_ROUNDS);
+        thread::park_timeout(ROUND_PAUSE);
     }
     (ends, most - before)
 }
@@ -236,12 +236,12 @@ fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
     for (name, waits) in [("HTTP/1.1", &siege.http1), ("HTTP/2", &siege.http2)] {
         // If other programs use the processors, requests also wait for a processor. Then the
         // proxy's CPU time before a response is measured, instead of the response time.
-        let (p99, measure) = if siege.taken < DISTURBED {
+        let (p99, measure) = if siege.taken < MAX_OTHER_CPU {
             (waits.p99(), "time")
         } else {
             (waits.work_p99(), "work")
         };
-        let most = LONGEST_WAIT + 2 * siege.baseline.p99();
+        let most = MAX_P99 + 2 * siege.baseline.p99();
         if waits.count() < MIN_VISITS || most <= p99 {
             let count = waits.count();
             return Err(format!(
@@ -249,7 +249,7 @@ fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
             ));
         }
     }
-    if MOST_GROWTH <= siege.grown {
+    if MAX_MEMORY_GROWTH <= siege.grown {
         return Err(format!("resident memory grew by {} bytes", siege.grown));
     }
     let Ends {

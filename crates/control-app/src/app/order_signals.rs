@@ -16,7 +16,7 @@ const SIGNALS: u64 = 1_024;
 /// Maximum number of long polls per replica.
 const MAX_WAITERS: usize = 25_000;
 /// Value of `seen` before the first read of the audit log.
-const UNKNOWN: i64 = -1;
+const NOTHING_SEEN: i64 = -1;
 
 #[derive(Debug)]
 pub(crate) struct OrderSignals {
@@ -40,7 +40,7 @@ impl Default for OrderSignals {
             signals: (0..SIGNALS).map(|_| watch::Sender::new(())).collect(),
             permits: Arc::new(Semaphore::new(MAX_WAITERS)),
             closed: AtomicBool::new(false),
-            seen: AtomicI64::new(UNKNOWN),
+            seen: AtomicI64::new(NOTHING_SEEN),
         }
     }
 }
@@ -85,7 +85,7 @@ impl OrderSignals {
     /// Orders are announced up to this audit entry; `None` before the first read.
     pub(crate) fn seen(&self) -> Option<i64> {
         let seen = self.seen.load(Ordering::Relaxed);
-        (seen != UNKNOWN).then_some(seen)
+        (seen != NOTHING_SEEN).then_some(seen)
     }
 
     pub(crate) fn set_seen(&self, seq: i64) {

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// Maximum number of drifts per transaction.
-const CHUNK: i64 = 100;
+const DRIFTS_PER_TRANSACTION: i64 = 100;
 
 /// An operator's remedy for a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,12 @@ impl App {
 
     async fn open_drifts(&self, now: Timestamp) -> Result<usize, Error> {
         let since = now - DRIFT_GRACE;
-        let mut late = self.store.read().await?.divergences(since, CHUNK).await?;
+        let mut late = self
+            .store
+            .read()
+            .await?
+            .divergences(since, DRIFTS_PER_TRANSACTION)
+            .await?;
         if late.is_empty() {
             return Ok(0);
         }
@@ -151,7 +156,12 @@ impl App {
     }
 
     async fn resolve_returned(&self, now: Timestamp) -> Result<usize, Error> {
-        let returned = self.store.read().await?.returned_drifts(CHUNK).await?;
+        let returned = self
+            .store
+            .read()
+            .await?
+            .returned_drifts(DRIFTS_PER_TRANSACTION)
+            .await?;
         if returned.is_empty() {
             return Ok(0);
         }

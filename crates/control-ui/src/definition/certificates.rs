@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Maximum number of certificates shown.
 const PAGE_ROWS: usize = 100;
 /// Time before its expiry from which on a certificate should be replaced.
-const NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
+const REPLACEMENT_PERIOD: SignedDuration = SignedDuration::from_hours(21 * 24);
 
 #[derive(Template)]
 #[template(path = "certificates.html")]
@@ -129,7 +129,7 @@ fn status(certificate: &Certificate, now: Timestamp) -> Status {
     match certificate.state(now) {
         CertificateState::Pending => Status::new(Tone::Off, "wait", "Not valid yet"),
         CertificateState::Expired => Status::new(Tone::Bad, "bad", "Expired"),
-        CertificateState::Valid if certificate.facts.not_after < now + NOTICE => {
+        CertificateState::Valid if certificate.facts.not_after < now + REPLACEMENT_PERIOD => {
             Status::new(Tone::Warn, "warn", "Expires soon")
         }
         CertificateState::Valid => Status::new(Tone::Ok, "ok", "Valid"),

@@ -19,7 +19,7 @@ const MAX_KEYS: usize = 400_000;
 const MAX_REGEXES: usize = 200;
 
 /// Rank of an exact match of a path or host.
-const WHOLE: usize = usize::MAX;
+const EXACT_RANK: usize = usize::MAX;
 
 /// Order in which routes are tried: by priority, host, and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,8 +142,8 @@ impl<'s> RoutesByCondition<'s> {
         if self.keys > MAX_KEYS {
             let rank = Rank {
                 priority,
-                host: WHOLE,
-                path: WHOLE,
+                host: EXACT_RANK,
+                path: EXACT_RANK,
             };
             self.anywhere.add(rank, position);
             return;
@@ -206,7 +206,7 @@ impl<'s> RoutesByCondition<'s> {
     /// Returns true if another route's expression matches the request with the same rank or a
     /// higher one.
     fn may_match(&self, position: usize, own: Rank, sample: Sample<'_>) -> bool {
-        let is_exact = own.path == WHOLE;
+        let is_exact = own.path == EXACT_RANK;
         if self.has_more_regexes && !is_exact {
             return true;
         }
@@ -227,7 +227,7 @@ impl<'s> RoutesByCondition<'s> {
                     let rank = Rank {
                         priority: priority(route),
                         host,
-                        path: WHOLE - 1,
+                        path: EXACT_RANK - 1,
                     };
                     rank >= own
                 })
@@ -271,15 +271,15 @@ fn host_rank(host: &str) -> usize {
     if host.contains('*') {
         host.len()
     } else {
-        WHOLE
+        EXACT_RANK
     }
 }
 
 /// Returns the key and rank of a condition on paths; `None` for an expression.
 fn path_key(path: &Path) -> Option<(PathKey<'_>, usize)> {
     Some(match path {
-        Path::Exact(path) => (PathKey::Exact(path), WHOLE),
-        Path::Beginning(text) => (PathKey::Beginning(text), WHOLE - 1),
+        Path::Exact(path) => (PathKey::Exact(path), EXACT_RANK),
+        Path::Beginning(text) => (PathKey::Beginning(text), EXACT_RANK - 1),
         Path::Prefix(prefix) => {
             let stem = prefix.trim_end_matches('/');
             (PathKey::Within(stem), prefix.len())

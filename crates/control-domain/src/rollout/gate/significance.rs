@@ -7,9 +7,9 @@
 /// Error rate: at most one of so many harmless rollouts is stopped by chance.
 const HARMLESS_ROLLOUTS: f64 = 200.0;
 /// Maximum number of batches per rollout for which this rate holds.
-const BATCHES: f64 = 100.0;
+const MAX_BATCHES: f64 = 100.0;
 /// Assumed number of evaluations per batch with new reports.
-const EVALUATIONS: f64 = 20.0;
+const EVALUATIONS_PER_BATCH: f64 = 20.0;
 /// Number of comparisons per route: 59 of sizes; the rest of statuses, reasons, share of the mix,
 /// and latency.
 const COMPARISONS_OF_A_ROUTE: f64 = 96.0;
@@ -46,7 +46,7 @@ impl Counted {
 /// 200.
 pub(super) fn needed(routes: usize) -> f64 {
     let routes = f64::from(u32::try_from(routes).unwrap_or(u32::MAX)) + 1.0;
-    (HARMLESS_ROLLOUTS * BATCHES * EVALUATIONS * COMPARISONS_OF_A_ROUTE * routes).ln()
+    (HARMLESS_ROLLOUTS * MAX_BATCHES * EVALUATIONS_PER_BATCH * COMPARISONS_OF_A_ROUTE * routes).ln()
 }
 
 /// Evidence that hits are more frequent in `own`; 0 if they are not.

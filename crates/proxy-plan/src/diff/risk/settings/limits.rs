@@ -29,11 +29,11 @@ const RISKY_GROWTH: f64 = 4.0;
 const RATE_PERIOD: f64 = 60.0;
 
 /// Factor of growth from which on a limit is as good as none.
-const UNLIMITED: f64 = 1_000.0;
+const UNLIMITED_GROWTH: f64 = 1_000.0;
 
 /// Factor of growth from which on a time or number no longer protects from slow or hasty clients,
 /// or from dead targets.
-const UNPROTECTED: f64 = 30.0;
+const UNPROTECTED_GROWTH: f64 = 30.0;
 
 /// Blocks with numbers that refuse nothing when they fall: shares, thresholds of recovery,
 /// intervals, levels and logs.
@@ -141,8 +141,8 @@ pub(super) fn risk(
             Some((RiskClass::LimitRemoved, text))
         }
         (Some(before), Some(after))
-            if before * UNLIMITED <= after && is_limit(row)
-                || before * UNPROTECTED <= after && protects(row) =>
+            if before * UNLIMITED_GROWTH <= after && is_limit(row)
+                || before * UNPROTECTED_GROWTH <= after && protects(row) =>
         {
             let text = format!(
                 "limits nothing: `{}` is {after} instead of {before}",

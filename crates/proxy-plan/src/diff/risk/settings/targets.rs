@@ -10,7 +10,7 @@ use proxy_model::{LoadBalancing, Model, Part, Service, Setting, Target, Upstream
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Factor of change from which on a target's share of requests is a risk.
-const FACTOR: f64 = 2.0;
+const RISKY_SHARE_CHANGE: f64 = 2.0;
 
 /// Minimum part of the requests that moves to or from a target to be a risk.
 const MOVED_SHARE: f64 = 0.1;
@@ -275,5 +275,5 @@ fn kept(upstream: &Upstream, other: &Upstream) -> BTreeMap<String, f64> {
 
 fn is_far(old: f64, new: f64) -> bool {
     let (least, greatest) = if old < new { (old, new) } else { (new, old) };
-    least + MOVED_SHARE <= greatest && least * FACTOR <= greatest
+    least + MOVED_SHARE <= greatest && least * RISKY_SHARE_CHANGE <= greatest
 }
