@@ -33,7 +33,7 @@ pub struct KeyedBuckets {
     evicted: AtomicU64,
     // Number of insertions: distinguishes them, and varies the set in which a search for room
     // begins.
-    hand: AtomicUsize,
+    insertions: AtomicUsize,
 }
 
 impl KeyedBuckets {
@@ -62,7 +62,7 @@ impl KeyedBuckets {
             capacity,
             keys: AtomicUsize::new(0),
             evicted: AtomicU64::new(0),
-            hand: AtomicUsize::new(0),
+            insertions: AtomicUsize::new(0),
         })
     }
 
@@ -139,7 +139,10 @@ impl KeyedBuckets {
         let until_full = |word: u64| word.wrapping_sub(now).cast_signed();
         let reserved = self.reserve();
         // Each insertion has its own count, so that threads rarely use the same mark.
-        let [mark, ..] = self.hand.fetch_add(1, Ordering::Relaxed).to_le_bytes();
+        let [mark, ..] = self
+            .insertions
+            .fetch_add(1, Ordering::Relaxed)
+            .to_le_bytes();
         let inserted = set.insert(hash, now, mark, reserved, until_full);
         let (reserved, dropped) = (usize::from(reserved), inserted.dropped);
         self.evicted.fetch_add(dropped as u64, Ordering::Relaxed);
@@ -164,7 +167,7 @@ impl KeyedBuckets {
     }
 
     fn drop_elsewhere(&self, own: &Set, order: impl Fn(u64) -> i64) {
-        let from = self.hand.load(Ordering::Relaxed) % self.sets.len();
+        let from = self.insertions.load(Ordering::Relaxed) % self.sets.len();
         let sets = self.sets.iter().cycle().skip(from).take(SETS_SEARCHED);
         let mut others = sets.filter(|set| !std::ptr::eq(*set, own));
         if others.any(|set| set.drop_one(&order)) {

@@ -17,8 +17,8 @@ const ROUNDS: u8 = 200;
 /// Value of a slot without a key.
 const FREE_KEY: u64 = 0;
 
-/// Bits of a key that number the round of its announcement; 0 in a confirmed key.
-const ROUND_MASK: u64 = 0xff;
+/// Bits that tell the announcements of a key apart, other ones in each round; 0 in a confirmed key.
+const ANNOUNCEMENT_MASK: u64 = 0xff;
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -51,10 +51,10 @@ struct Announcement<'s> {
 }
 
 impl Set {
-    /// The confirmed form of a hash: not [`FREE_KEY`], and without a round.
+    /// The confirmed form of a hash: not [`FREE_KEY`], and without bits of an announcement.
     #[inline]
     pub(super) fn key_from_hash(hash: u64) -> u64 {
-        (hash & !ROUND_MASK).max(ROUND_MASK + 1)
+        (hash & !ANNOUNCEMENT_MASK).max(ANNOUNCEMENT_MASK + 1)
     }
 
     #[inline]
@@ -71,7 +71,7 @@ impl Set {
     #[cfg(test)]
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> {
         let keys = self.keys.iter().map(|key| key.load(Ordering::SeqCst));
-        keys.filter(|key| *key != FREE_KEY && key & ROUND_MASK == 0)
+        keys.filter(|key| *key != FREE_KEY && key & ANNOUNCEMENT_MASK == 0)
     }
 
     /// Inserts `key` with `word`: into a free slot if `may_add`, else into the slot of the key with
@@ -147,7 +147,7 @@ impl Set {
     fn withdraw_others(&self, key: u64, own: &Announcement<'_>) -> bool {
         for slot in self.slots() {
             let held = slot.key.load(Ordering::SeqCst);
-            if std::ptr::eq(slot.key, own.slot.key) || held & !ROUND_MASK != key {
+            if std::ptr::eq(slot.key, own.slot.key) || held & !ANNOUNCEMENT_MASK != key {
                 continue;
             }
             // A failed withdrawal means that the other was confirmed, or has moved: search again.
@@ -163,7 +163,7 @@ impl Set {
     fn least(&self, order: impl Fn(u64) -> i64) -> Option<(Slot<'_>, u64)> {
         let confirmed = self.slots().filter_map(|slot| {
             let held = slot.key.load(Ordering::SeqCst);
-            (held != FREE_KEY && held & ROUND_MASK == 0).then_some((slot, held))
+            (held != FREE_KEY && held & ANNOUNCEMENT_MASK == 0).then_some((slot, held))
         });
         confirmed.min_by_key(|(slot, _)| order(slot.word.load(Ordering::Relaxed)))
     }
