@@ -448,7 +448,7 @@ fn a_full_disk_loses_nothing_and_is_reported() {
 }
 
 #[test]
-fn of_two_replicas_one_is_killed_and_nothing_is_lost() {
+fn killing_one_of_two_replicas_loses_nothing() {
     let installation = Installation::new(&Database::postgres().url);
     let mut one = installation.start(CONTROLD, "one");
     let two = installation.start(CONTROLD, "two");

@@ -250,7 +250,7 @@ impl App {
             return Ok(None);
         }
         let bodies = &self.bodies;
-        let taken = bodies.take(actor.share_owner(), actor.id(), bytes).await;
+        let taken = bodies.acquire(actor.share_owner(), actor.id(), bytes).await;
         Ok(Some(taken?))
     }
 
@@ -295,7 +295,9 @@ impl App {
         let tenant = tenant(&mut self.store.read().await?, project).await?;
         actor.require(access, tenant)?;
         let uploads = &self.uploads;
-        uploads.take(tenant.org.0, actor.quota_owner(), bytes).await
+        uploads
+            .acquire(tenant.org.0, actor.quota_owner(), bytes)
+            .await
     }
 
     /// HTTP client for addresses that users configure, created at the first use.

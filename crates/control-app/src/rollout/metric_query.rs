@@ -76,7 +76,7 @@ impl App {
         let MetricAnswers(answers) = self.metric_answers.clone();
         let permits = self.metric_queries.clone();
         tokio::spawn(async move {
-            let Ok(permit) = timeout(MAX_PERMIT_WAIT, permits.take(org, 1)).await else {
+            let Ok(permit) = timeout(MAX_PERMIT_WAIT, permits.acquire(org, 1)).await else {
                 return;
             };
             let answer = match outbound {

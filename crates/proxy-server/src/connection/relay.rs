@@ -63,15 +63,17 @@ async fn open(ready: ReadyConnection, server_name: Option<Box<str>>) {
     };
     match relay {
         Some(relay) => {
-            tokio::task::spawn_local(carry(relay, transport, early.into(), guard));
+            tokio::task::spawn_local(run_relay(relay, transport, early.into(), guard));
         }
         None => RelayStream::abort(&mut transport),
     }
 }
 
-async fn carry(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: ConnectionGuard) {
+async fn run_relay(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: ConnectionGuard) {
     let (clock, deadline) = (&guard.worker.clock, &guard.deadline);
-    relay.carry(transport, early, clock, deadline).await;
+    relay
+        .copy_both_ways(transport, early, clock, deadline)
+        .await;
 }
 
 /// Reads the `ClientHello` of a client that has sent something. A malformed or late one ends with
