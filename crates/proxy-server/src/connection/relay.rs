@@ -71,9 +71,7 @@ async fn open(ready: ReadyConnection, server_name: Option<Box<str>>) {
 
 async fn run_relay(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: ConnectionGuard) {
     let (clock, deadline) = (&guard.worker.clock, &guard.deadline);
-    relay
-        .copy_both_ways(transport, early, clock, deadline)
-        .await;
+    relay.carry(transport, early, clock, deadline).await;
 }
 
 /// Reads the `ClientHello` of a client that has sent something. A malformed or late one ends with
