@@ -185,12 +185,12 @@ async fn a_deleted_project_takes_its_services_and_keys_along() {
         let all = "/orgs/{org}/projects";
         let project = make(&world, &full, all, sample(all)).await.text("id");
         let path_of = |path: &str| path.replace("{project}", &project);
-        let upstream = make(&world, &full, &of(UPSTREAMS), sample(UPSTREAMS)).await;
-        let certificate = make(&world, &full, &of(CERTIFICATES), sample(CERTIFICATES)).await;
+        let upstream = make(&world, &full, &path_of(UPSTREAMS), sample(UPSTREAMS)).await;
+        let certificate = make(&world, &full, &path_of(CERTIFICATES), sample(CERTIFICATES)).await;
         let service = json!({
             "name": "a", "upstream": upstream.text("id"), "certificate": certificate.text("id"),
         });
-        make(&world, &full, &of(SERVICES), service).await;
+        make(&world, &full, &path_of(SERVICES), service).await;
         let body = sample("/projects/{project}/bundles");
         make(&world, &full, &path_of("/projects/{project}/bundles"), body).await;
         let id = certificate.text("id").parse().unwrap();
