@@ -113,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn an_administrator_of_one_project_gives_roles_there() {
+    fn an_administrator_of_one_project_grants_roles_there() {
         let (admin, user) = (member(Role::Reader, Role::Admin), UserId(Uuid::nil()));
-        let give = |project, role| {
+        let grant = |project, role| {
             let tenant = Tenant::project(ORG, project);
             ProjectRole::grant(&admin, tenant, user, role, Timestamp::UNIX_EPOCH)
         };
