@@ -138,12 +138,12 @@ impl Background {
     /// Obtains certificates, several at the same time. Runs separately, because authorities are
     /// slow. Leases in the database prevent two replicas from obtaining one for the same host.
     async fn issue(&self) {
-        let mut looks = rounds(ISSUANCE_INTERVAL);
+        let mut rounds_due = rounds(ISSUANCE_INTERVAL);
         let mut attempts = JoinSet::new();
         let mut running = Vec::<(Id, ManagedCertificateId)>::new();
         loop {
             tokio::select! {
-                _ = looks.tick() => {}
+                _ = rounds_due.tick() => {}
                 Some(ended) = attempts.join_next_with_id() => {
                     let (id, done) = match ended {
                         Ok((id, done)) => (id, done),

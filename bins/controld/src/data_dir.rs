@@ -91,7 +91,7 @@ impl DataDir {
     }
 
     /// Creates the folder if it is used, and limits access to its owner.
-    pub(crate) fn make(&self) -> Result<(), io::Error> {
+    pub(crate) fn create(&self) -> Result<(), io::Error> {
         if !self.is_used {
             return Ok(());
         }
@@ -166,7 +166,7 @@ mod tests {
                 object_store: Some("s3://bundles".to_owned()),
                 master_key_file: Some(file.clone()),
             };
-            DataDir::new(state).make()
+            DataDir::new(state).create()
         };
         let elsewhere = Some("postgres://localhost/control");
         assert!(inside("file/data", elsewhere).is_ok());

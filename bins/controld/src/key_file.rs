@@ -31,7 +31,12 @@ pub(crate) enum Secrets {
 
 /// Metadata of a file, which differ if the file was changed or replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(u64, u64, i64, i64);
+pub(crate) struct Stamp {
+    inode: u64,
+    size_bytes: u64,
+    modified_secs: i64,
+    modified_nanos: i64,
+}
 
 impl KeyFile {
     /// The file may be missing.
@@ -122,11 +127,15 @@ impl KeyFile {
         Ok(dropped)
     }
 
-    /// Returns the file's present stamp; `None` if it is missing.
+    /// Returns the file's current metadata; `None` if it is missing.
     pub(crate) fn stamp(&self) -> Option<Stamp> {
-        let found = fs::metadata(&self.0).ok()?;
-        let (seconds, nanos) = (found.mtime(), found.mtime_nsec());
-        Some(Stamp(found.ino(), found.size(), seconds, nanos))
+        let metadata = fs::metadata(&self.0).ok()?;
+        Some(Stamp {
+            inode: metadata.ino(),
+            size_bytes: metadata.size(),
+            modified_secs: metadata.mtime(),
+            modified_nanos: metadata.mtime_nsec(),
+        })
     }
 
     /// Path for messages.
@@ -208,7 +217,7 @@ mod tests {
     };
 
     #[test]
-    fn a_key_is_written_as_it_is_read() {
+    fn a_hexadecimal_key_survives_a_round_trip() {
         assert_eq!(bytes(&hex(&[0, 15, 255])), Ok(vec![0, 15, 255]));
         assert!(bytes("0g").is_err());
         assert!(bytes("123").is_err());

@@ -63,7 +63,7 @@ pub(crate) async fn run(
     let metrics = PrometheusBuilder::new()
         .set_buckets(BUCKETS)?
         .install_recorder()?;
-    let made = data_dir.make();
+    let made = data_dir.create();
     made.map_err(|error| data_dir.at_folder(&error))?;
     let _lock = data_dir.lock()?;
     let app = Arc::new(open_app(&data_dir, &args).await?);

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
 /// Time without a response from the database, after which the wait is logged.
-const QUIET: Duration = Duration::from_secs(2);
+const SILENT_WAIT: Duration = Duration::from_secs(2);
 
 pub(crate) const ENVIRONMENT: Environment = Environment {
     now: Timestamp::now,
@@ -32,7 +32,7 @@ pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
 
 /// Opens the state in a data directory; creates it if it is missing.
 pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
-    let made = data_dir.make();
+    let made = data_dir.create();
     made.map_err(|error| data_dir.at_folder(&error))?;
     open_with(data_dir, Secrets::Opened).await
 }
@@ -80,7 +80,7 @@ async fn open_store(url: &str, secrets: Secrets) -> Result<Store, StoreError> {
         }
     };
     let mut opening = std::pin::pin!(opening);
-    if let Ok(opened) = timeout(QUIET, &mut opening).await {
+    if let Ok(opened) = timeout(SILENT_WAIT, &mut opening).await {
         return opened;
     }
     tracing::warn!("the database does not answer; it is waited for");

@@ -311,7 +311,7 @@ fn a_database_that_becomes_read_only_is_reported_and_used_again() {
 
 /// The first replica of an upgrade migrates the schema while older replicas run.
 #[test]
-fn a_replica_continues_beside_a_newer_version_and_does_not_start_after_it() {
+fn a_running_replica_works_with_a_newer_schema_and_does_not_start_on_it() {
     let postgres = Postgres::start();
     let url = postgres.create_database();
     let installation = Installation::new(&url);
@@ -448,7 +448,7 @@ fn a_full_disk_loses_nothing_and_is_reported() {
 }
 
 #[test]
-fn of_two_replicas_one_is_killed_and_nothing_is_lost() {
+fn killing_one_of_two_replicas_loses_nothing() {
     let installation = Installation::new(&Database::postgres().url);
     let mut one = installation.start(CONTROLD, "one");
     let two = installation.start(CONTROLD, "two");

@@ -255,7 +255,7 @@ fn rows_that_an_older_replica_writes_into_the_newest_schema_are_served() {
 }
 
 #[test]
-fn a_backup_and_a_verification_leave_the_schema_as_it_is() {
+fn a_backup_and_a_verification_do_not_migrate_the_schema() {
     let world = World::new(Database::sqlite());
     let to = world.folder.path().join("copy.db").display().to_string();
     let run = |words: &[&str]| {

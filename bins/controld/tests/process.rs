@@ -548,7 +548,7 @@ fn head_over_tls(program: &Program, roots: RootCertStore) -> String {
 }
 
 #[test]
-fn a_program_with_a_certificate_lets_browsers_use_tls_only() {
+fn a_program_with_a_certificate_sends_hsts() {
     let folder = tempfile::tempdir().unwrap();
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let file = |name: &str, text: &str| {

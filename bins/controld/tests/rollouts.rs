@@ -238,7 +238,7 @@ fn a_control_plane_that_is_killed_at_any_state_continues() {
 }
 
 #[test]
-fn of_two_replicas_one_is_killed_and_the_other_continues() {
+fn a_rollout_continues_after_one_of_two_replicas_is_killed() {
     let database = Database::postgres();
     let mut world = World::new(&database);
     let second = Program::start(CONTROLD, &arguments(&world.folder, &database.url));

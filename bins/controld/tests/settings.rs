@@ -146,7 +146,7 @@ fn only_a_trusted_proxy_names_the_client() {
 }
 
 #[test]
-fn a_session_behind_a_balancer_is_sent_by_tls_alone() {
+fn the_session_cookie_behind_a_balancer_is_secure() {
     let folder = Folder::new();
     let alone = ["--data-dir", &folder.path("one")];
     let after = [
@@ -254,7 +254,7 @@ fn a_configuration_that_check_refuses_does_not_start() {
 }
 
 #[test]
-fn a_file_sets_what_flags_leave_open() {
+fn a_file_sets_the_settings_without_a_flag() {
     let folder = Folder::new();
     let (data, key) = (folder.path("data"), folder.path("other.key"));
     let database = format!("sqlite://{}?mode=rwc", folder.path("other.db"));
@@ -284,7 +284,7 @@ fn a_file_sets_what_flags_leave_open() {
 }
 
 #[test]
-fn the_settings_in_the_manifest_of_kubernetes_are_right() {
+fn the_settings_in_the_kubernetes_manifest_are_valid() {
     let folder = Folder::new();
     folder.certify("ca.pem");
     let manifest = include_str!("../../../examples/kubernetes/controld.yaml");
@@ -357,7 +357,7 @@ fn with_metrics(data: &str) -> (Child, String, String) {
 }
 
 #[test]
-fn metrics_are_for_this_machine_or_at_an_address_of_their_own() {
+fn metrics_are_served_to_this_machine_or_at_a_separate_address() {
     let folder = Folder::new();
     let program = Program::start(CONTROLD, &["--data-dir", &folder.path("one")]);
     let answer = program.client().get("/metrics");
@@ -384,7 +384,7 @@ fn metrics_are_for_this_machine_or_at_an_address_of_their_own() {
 }
 
 #[test]
-fn heartbeats_have_bounds() {
+fn the_heartbeat_interval_has_bounds() {
     let folder = Folder::new();
     for (secs, is_good) in [(0, false), (1, true), (300, true), (301, false)] {
         let checked = folder.check(&format!("heartbeat-secs {secs}\n"));
@@ -533,7 +533,7 @@ fn a_bound_of_connections_outside_its_range_is_refused() {
 }
 
 #[test]
-fn a_start_that_fails_names_its_setting_and_a_way_out() {
+fn a_failed_start_names_its_setting_and_a_remedy() {
     let folder = Folder::new();
     let data = folder.path("data");
     let file = folder.write("file", "").display().to_string();
@@ -575,7 +575,7 @@ fn a_start_that_fails_names_its_setting_and_a_way_out() {
 }
 
 #[test]
-fn a_command_about_a_control_plane_makes_none() {
+fn commands_on_a_missing_control_plane_create_none() {
     let folder = Folder::new();
     let (none, copy) = (folder.path("none"), folder.path("copy.db"));
     for arguments in [

@@ -17,7 +17,7 @@ mod top;
 use crate::cli::{AgentCommand, Cli, ConfigCommand, Subcommands};
 use crate::control_plane;
 use crate::logging;
-use crate::terminal::{print_error, print_report, say};
+use crate::terminal::{print_error, print_line, print_report};
 use crate::upgrade;
 use proxy_config::Loaded;
 use proxy_plan::render;
@@ -76,11 +76,11 @@ pub(crate) fn run(cli: Cli) -> io::Result<ExitCode> {
         Some(Subcommands::Top(arguments)) => top::run(&arguments),
         Some(Subcommands::Health(interface)) => health::run(&interface),
         Some(Subcommands::Completions { shell }) => {
-            say(crate::cli::completions(shell).trim_end())?;
+            print_line(crate::cli::completions(shell).trim_end())?;
             Ok(ExitCode::SUCCESS)
         }
         None if version => {
-            say(format_args!(
+            print_line(format_args!(
                 "proxyd {} ({})",
                 BUILD_INFO.version, BUILD_INFO.commit
             ))?;
@@ -140,7 +140,7 @@ fn test(config: Option<PathBuf>, verbose: bool) -> io::Result<ExitCode> {
             if verbose {
                 show_effective(&loaded)?;
             }
-            say(format_args!("configuration file {name} test is successful"))?;
+            print_line(format_args!("configuration file {name} test is successful"))?;
             Ok(ExitCode::SUCCESS)
         }
         Err(report) => {
@@ -158,7 +158,7 @@ fn check(file: &Path, strict: bool, json: bool) -> io::Result<ExitCode> {
     };
     let clean = report.is_empty();
     if json {
-        say(report.to_json())?;
+        print_line(report.to_json())?;
     } else if !clean {
         print_report(&report);
     }
@@ -175,7 +175,7 @@ fn check(file: &Path, strict: bool, json: bool) -> io::Result<ExitCode> {
         } else {
             "usable, see the warnings"
         };
-        say(format_args!("{}: {found}", file.display()))?;
+        print_line(format_args!("{}: {found}", file.display()))?;
     }
     if passed {
         Ok(ExitCode::SUCCESS)
@@ -195,6 +195,6 @@ fn show_warnings(loaded: &Loaded) {
 }
 
 fn show_effective(loaded: &Loaded) -> io::Result<()> {
-    say(render::in_force(&loaded.model).trim_end())?;
-    say(proxy_server::worst_case(&loaded.model))
+    print_line(render::in_force(&loaded.model).trim_end())?;
+    print_line(proxy_server::worst_case(&loaded.model))
 }

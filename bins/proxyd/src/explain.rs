@@ -1,7 +1,7 @@
 //! `proxyd explain`: the decision on a request, without sending it.
 
 use crate::cli::Explain;
-use crate::terminal::{print_error, print_report, say};
+use crate::terminal::{print_error, print_line, print_report};
 use proxy_plan::{
     AssumeHealthy, ExplainError, ExplainRequest, Explanation, Plan, TargetRegistry, render,
 };
@@ -30,8 +30,8 @@ pub(crate) fn run(explain: Explain) -> io::Result<ExitCode> {
     );
     let json = explain.json;
     match ask(explain, &plan) {
-        Ok(explanation) if json => say(render::json(&explanation))?,
-        Ok(explanation) => say(render::text(&explanation).trim_end())?,
+        Ok(explanation) if json => print_line(render::json(&explanation))?,
+        Ok(explanation) => print_line(render::text(&explanation).trim_end())?,
         Err(fault) => {
             print_error(format_args!("proxyd explain: {fault}"));
             return Ok(ExitCode::from(2));

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 const EXIT_OUTPUT_ERROR: u8 = 2;
 
 /// Writes a line to standard output. A closed pipe, as with `| head`, is not an error.
-pub(crate) fn say(text: impl Display) -> io::Result<()> {
+pub(crate) fn print_line(text: impl Display) -> io::Result<()> {
     unless_closed(writeln!(io::stdout().lock(), "{text}"))
 }
 

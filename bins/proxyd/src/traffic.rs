@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_what_was_counted_since_the_bundle_came_into_force() {
+    fn a_report_has_the_counts_since_the_bundles_activation() {
         let registry = Registry::new(RegistrySettings {
             reasons: &[],
             max_series: 10,

@@ -92,8 +92,8 @@ impl Client {
     pub(crate) fn welcome(&mut self) -> Result<Welcome, String> {
         match self.receive(self.timeout)? {
             Incoming::Message(AgentMessage::Welcome(welcome)) => Ok(welcome),
-            Incoming::Message(message) => Err(format!("{} came for a welcome", kind(&message))),
-            Incoming::Closed => Err("closed instead of a welcome".to_owned()),
+            Incoming::Message(message) => Err(format!("{} instead of a welcome", kind(&message))),
+            Incoming::Closed => Err("the connection was closed instead of a welcome".to_owned()),
             Incoming::Silence => Err(format!("no welcome within {:?}", self.timeout)),
         }
     }

@@ -9,7 +9,7 @@ use utoipa_axum::router::UtoipaMethodRouter;
 
 /// Prefix of the interface.
 pub(crate) const PREFIX: &str = "/api/v1";
-const BODY_BYTES: usize = 1024 * 1024;
+const DEFAULT_MAX_BODY_BYTES: usize = 1024 * 1024;
 
 /// A row of the table. A handler is reachable only through its row, so its access rule always
 /// applies.
@@ -48,7 +48,7 @@ pub(crate) const fn row(
         path,
         access,
         rate: RateClass::General,
-        max_body_bytes: BODY_BYTES,
+        max_body_bytes: DEFAULT_MAX_BODY_BYTES,
         creates: None,
         is_versioned: false,
         is_tagged: false,
@@ -118,7 +118,7 @@ impl Route {
 
     /// Returns true if the body is so large that few are accepted at once.
     pub(crate) fn is_upload(&self) -> bool {
-        BODY_BYTES < self.max_body_bytes
+        DEFAULT_MAX_BODY_BYTES < self.max_body_bytes
     }
 
     /// Uses the rate limit of certificates for nodes.

@@ -121,8 +121,8 @@ pub static ROUTES: &[Route] = &[
 
     row(GET, "/projects/{project}/roles", Access::ADMINISTER, || routes!(project_role::list)),
     row(GET, "/projects/{project}/roles/{user}", Access::ADMINISTER, || routes!(project_role::view)).tagged(),
-    row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::give)).tagged().versioned(),
-    row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::take)).versioned(),
+    row(PUT, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::grant)).tagged().versioned(),
+    row(DELETE, "/projects/{project}/roles/{user}", Access::CONTROL, || routes!(project_role::revoke)).versioned(),
 
     row(GET, "/projects/{project}/webhooks", Access::ADMINISTER, || routes!(webhook::list)),
     row(POST, "/projects/{project}/webhooks", Access::CONTROL, || routes!(webhook::create)).tagged()

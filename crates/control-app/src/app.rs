@@ -54,10 +54,10 @@ use uuid::Uuid;
 const KNOWN_CREDENTIALS: usize = 100_000;
 /// Maximum number of ended credentials with a remembered last use.
 const ENDED_USES: usize = 10_000;
-/// Expected number of cached bundles, for [`HOSTS`].
-const BUNDLES: usize = 100;
+/// Expected number of cached bundles, for [`MAX_CACHED_HOSTS`].
+const EXPECTED_BUNDLES: usize = 100;
 /// Maximum number of cached hosts of all bundles, each of about 100 bytes.
-const HOSTS: u64 = 100_000;
+const MAX_CACHED_HOSTS: u64 = 100_000;
 /// Maximum number of concurrent tasks on configurations and archives: each may take 200 MiB and a
 /// second.
 const HEAVY_TASKS: usize = 2;
@@ -174,7 +174,7 @@ impl App {
             metric_answers: MetricAnswers::default(),
             metric_queries: FairPermits::new(METRIC_QUERIES),
             outage: Outage::default(),
-            plain_hosts: Cache::with_weighter(BUNDLES, HOSTS, HostCount),
+            plain_hosts: Cache::with_weighter(EXPECTED_BUNDLES, MAX_CACHED_HOSTS, HostCount),
             acme: AcmeAuthorities::default(),
             sso_site: SsoSite::default(),
             changes: Changes::default(),
@@ -250,7 +250,7 @@ impl App {
             return Ok(None);
         }
         let bodies = &self.bodies;
-        let taken = bodies.take(actor.share_owner(), actor.id(), bytes).await;
+        let taken = bodies.acquire(actor.share_owner(), actor.id(), bytes).await;
         Ok(Some(taken?))
     }
 
@@ -295,7 +295,9 @@ impl App {
         let tenant = tenant(&mut self.store.read().await?, project).await?;
         actor.require(access, tenant)?;
         let uploads = &self.uploads;
-        uploads.take(tenant.org.0, actor.quota_owner(), bytes).await
+        uploads
+            .acquire(tenant.org.0, actor.quota_owner(), bytes)
+            .await
     }
 
     /// HTTP client for addresses that users configure, created at the first use.

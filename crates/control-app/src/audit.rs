@@ -13,7 +13,7 @@ use control_wire::OrgId;
 use std::sync::Arc;
 
 /// Maximum number of entries read at once.
-const CHUNK: i64 = 500;
+const PAGE_ENTRIES: i64 = 500;
 
 /// A running export: the organization's entries up to the newest one at its start, oldest first.
 #[derive(Debug)]
@@ -71,7 +71,9 @@ impl AuditExport {
             return Ok(None);
         };
         let mut tx = self.app.store.read().await?;
-        let page = tx.audit_since(self.org, &self.filter, after, CHUNK).await?;
+        let page = tx
+            .audit_since(self.org, &self.filter, after, PAGE_ENTRIES)
+            .await?;
         let AuditPage { mut records, next } = page;
         self.after = next.filter(|seq| *seq < self.newest);
         records.retain(|record| record.seq <= self.newest);

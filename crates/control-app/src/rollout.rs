@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of nodes ordered in one transaction.
 const ORDER_CHUNK: i64 = 200;
 /// Maximum number of nodes that a selection lists by identifier.
-const MAX_NAMED: usize = 1_000;
+const MAX_LISTED_NODES: usize = 1_000;
 
 /// Selection of nodes of the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl App {
         }
         check_bundle(&mut tx, project, bundle).await?;
         tx.insert_rollout(&rollout).await?;
-        let nodes = choose(&mut tx, id, project, selection).await?;
+        let nodes = select_nodes(&mut tx, id, project, selection).await?;
         require_chosen_holders(&mut tx, id, project, bundle).await?;
         let rollout = rollout.plan(nodes)?;
         tx.number_batches(id, rollout.batch_size).await?;
@@ -97,7 +97,7 @@ impl App {
         let mut rollout = found.value.clone();
         if let Some((approval, names)) = start {
             let bases = ordered_bundles(&mut tx, id).await?;
-            let is_needed = approval.hold(&mut tx, &bases).await?;
+            let is_needed = approval.check_unchanged(&mut tx, &bases).await?;
             rollout = rollout.bound_by_policy(is_needed).counting_as_one(names);
         }
         let change = rollout.decide(&call.actor, command, call.now)?;
@@ -242,7 +242,9 @@ impl App {
         {
             keep_figures(&mut tx, rollout, seen).await?;
         }
-        let ordered = self.follow(&mut tx, rollout, *event, call.now).await?;
+        let ordered = self
+            .apply_effects(&mut tx, rollout, *event, call.now)
+            .await?;
         let (tenant, id) = (rollout.tenant, rollout.id);
         tx.note_change(changed(&before.unwrap_or_default(), rollout));
         self.commit(tx, call, &format!("rollout.{event}"), tenant, id.0)
@@ -253,7 +255,7 @@ impl App {
     }
 
     /// Applies the effects of an event; returns the nodes that got new orders.
-    async fn follow(
+    async fn apply_effects(
         &self,
         tx: &mut Transaction,
         rollout: &Rollout,
@@ -410,7 +412,7 @@ async fn check_bundle(tx: &mut Transaction, project: ProjectId, id: BundleId) ->
     Ok(())
 }
 
-async fn choose(
+async fn select_nodes(
     tx: &mut Transaction,
     id: RolloutId,
     project: ProjectId,
@@ -420,7 +422,7 @@ async fn choose(
         NodeSelection::Labelled(labels) => {
             return Ok(tx.choose_nodes(id, project, &labels).await?);
         }
-        NodeSelection::Named(nodes) if MAX_NAMED < nodes.len() => {
+        NodeSelection::Named(nodes) if MAX_LISTED_NODES < nodes.len() => {
             return Err(Refusal::invalid("nodes", "are more than 1000: use labels").into());
         }
         NodeSelection::Named(nodes) => nodes.into_iter().collect(),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn replaced_keys_seal_what_comes_next() {
+    fn new_secrets_are_sealed_with_the_new_key() {
         let used = sealer(&[1]);
         let old = used.seal("row", [9; 12], b"private").unwrap();
         used.replace(sealer(&[2, 1]));

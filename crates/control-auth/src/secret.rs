@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_is_not_in_what_is_stored_or_logged() {
+    fn a_secret_is_neither_stored_nor_logged_in_plaintext() {
         let secret = Secret::new([1; 32]);
         assert!(!secret.hash().contains(secret.reveal()));
         assert_eq!(format!("{secret:?}"), "Secret(…)");

@@ -1,4 +1,5 @@
-//! One-time passwords by time (RFC 6238): SHA-1, 6 digits, 30 seconds, as every authenticator app has them.
+//! Time-based one-time passwords (RFC 6238) with the parameters that every authenticator app supports:
+//! SHA-1, 6 digits, 30 seconds.
 
 use crate::error::AuthError;
 use jiff::Timestamp;
@@ -8,14 +9,14 @@ use std::fmt;
 use totp_rs::{Algorithm, Builder, Totp};
 use zeroize::Zeroizing;
 
-/// Length of a secret, as RFC 4226, section 4, recommends for SHA-1.
+/// Length of a secret in bytes, as recommended by RFC 4226, section 4, for SHA-1.
 pub const TOTP_SECRET_BYTES: usize = 20;
 const STEP_SECS: u64 = 30;
 const DIGITS: u8 = 6;
-/// Time steps accepted on either side of the present one (RFC 6238, section 5.2).
+/// Accepted time steps before and after the current one (RFC 6238, section 5.2).
 const SKEW_STEPS: u16 = 1;
-/// Width of the QR code at least, in pixels.
-const QR_PIXELS: u32 = 240;
+/// Minimum width of the QR code, in pixels.
+const MIN_QR_PIXELS: u32 = 240;
 
 /// The secret that an authenticator app and the control plane share.
 #[derive(Clone)]
@@ -27,7 +28,7 @@ impl TotpSecret {
         Self(Zeroizing::new(random))
     }
 
-    /// The secret that was stored as these bytes.
+    /// Restores a stored secret.
     ///
     /// # Errors
     ///
@@ -42,8 +43,9 @@ impl TotpSecret {
         self.0.as_slice()
     }
 
-    /// The time step that `code` is of, if it is later than `last_step`: the step of the last code that was accepted,
-    /// as a code works once. Spaces do not matter, for apps show them.
+    /// Returns the time step of a valid `code`. `None` also if the step is not later than
+    /// `last_step`, the step of the last accepted code: a code works once. Spaces are ignored,
+    /// because apps display them.
     pub fn check(&self, code: &str, last_step: i64, now: Timestamp) -> Option<i64> {
         let code: String = code.chars().filter(|c| !c.is_whitespace()).collect();
         let seconds = u64::try_from(now.as_second()).ok()?;
@@ -52,7 +54,7 @@ impl TotpSecret {
         (last_step < step).then_some(step)
     }
 
-    /// The code of a moment.
+    /// The code at a time.
     pub fn code(&self, at: Timestamp) -> String {
         let seconds = u64::try_from(at.as_second()).unwrap_or_default();
         self.totp().generate(seconds).to_string()
@@ -91,7 +93,7 @@ impl TotpSecret {
         let code = QrCode::new(self.uri(issuer, account)).map_err(|_| AuthError::Malformed)?;
         let drawn = code
             .render::<svg::Color<'_>>()
-            .min_dimensions(QR_PIXELS, QR_PIXELS)
+            .min_dimensions(MIN_QR_PIXELS, MIN_QR_PIXELS)
             .build();
         let element = drawn.find("<svg").and_then(|start| drawn.get(start..));
         Ok(element.unwrap_or(&drawn).to_owned())

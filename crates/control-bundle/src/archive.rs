@@ -1,4 +1,4 @@
-//! Entries as a compressed archive and back: tar within zstd, nothing but names and bytes.
+//! Writing and reading of archives: tar within zstd, with names and bytes only.
 
 use crate::bounds::{
     FREE_BYTES, MAX_ARCHIVE_BYTES, MAX_FILE_BYTES, MAX_FILES, MAX_RATIO, MAX_UNPACKED_BYTES,
@@ -12,21 +12,23 @@ use tar::{Archive, Builder, Entry, EntryType, Header};
 use zstd::stream::read::Decoder;
 use zstd::stream::write::Encoder;
 
+/// Compression level of zstd.
 const LEVEL: i32 = 9;
-/// A decoder reserves two to this power: 8 MiB.
+/// Binary logarithm of the largest window that a decoder reserves: 8 MiB.
 const WINDOW_LOG: u32 = 23;
 /// The manifest and the bill of materials are stored in addition to the files.
 const MAX_ENTRIES: usize = MAX_FILES + 2;
+/// Permissions of every file in the archive.
 const MODE: u32 = 0o644;
-/// A header is a block, and a file fills up its last one.
+/// Block size of tar: a header is one block, and a file is padded to whole blocks.
 const BLOCK_BYTES: usize = 512;
 const END_BLOCKS: usize = 2;
 
 /// Entries to write, by name.
 pub(crate) type Entries<'a> = BTreeMap<String, Cow<'a, [u8]>>;
 
-/// The archive of `entries`, sorted by name, without times and owners. It is compressed as it is written: the files are
-/// in memory once.
+/// Writes the archive of `entries`, sorted by name, without times and owners. Compression is
+/// streamed, so the files are in memory only once.
 pub(crate) fn write(entries: &Entries<'_>) -> Result<Vec<u8>, BundleError> {
     check(entries)?;
     let compressor = Encoder::new(Vec::new(), LEVEL).map_err(|_| BundleError::Damaged)?;
@@ -48,21 +50,24 @@ pub(crate) fn write(entries: &Entries<'_>) -> Result<Vec<u8>, BundleError> {
     if archive.len() > MAX_ARCHIVE_BYTES {
         return Err(BundleError::ArchiveTooLarge);
     }
-    let (most, error) = most_unpacked(archive.len());
-    (tar_bytes(entries) <= most).then_some(archive).ok_or(error)
+    let (max_bytes, error) = max_unpacked(archive.len());
+    (tar_bytes(entries) <= max_bytes)
+        .then_some(archive)
+        .ok_or(error)
 }
 
-/// The entries of an archive that may be hostile. It is decompressed as it is read: the files are in memory once.
+/// Reads the entries of an untrusted archive. Decompression is streamed, so the files are in memory
+/// only once.
 pub(crate) fn read(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleError> {
     if archive.len() > MAX_ARCHIVE_BYTES {
         return Err(BundleError::ArchiveTooLarge);
     }
-    let (most, error) = most_unpacked(archive.len());
+    let (max_bytes, error) = max_unpacked(archive.len());
     let mut decoder = Decoder::with_buffer(archive).map_err(|_| BundleError::Damaged)?;
     decoder
         .window_log_max(WINDOW_LOG)
         .map_err(|_| BundleError::Damaged)?;
-    let mut tar = decoder.take(most as u64 + 1);
+    let mut tar = decoder.take(max_bytes as u64 + 1);
     let entries = read_entries(&mut tar);
     let is_padding = ends_in_zeros(&mut tar);
     if tar.limit() == 0 {
@@ -91,7 +96,7 @@ fn read_entries(tar: &mut impl Read) -> Result<BTreeMap<String, Vec<u8>>, Bundle
     Ok(entries)
 }
 
-/// Reads to the end; false if a byte is not zero, or cannot be read.
+/// Reads to the end; returns false if a byte is not zero or cannot be read.
 fn ends_in_zeros(reader: &mut impl Read) -> bool {
     let mut buffer = [0; 4096];
     let mut are_zeros = true;
@@ -104,7 +109,7 @@ fn ends_in_zeros(reader: &mut impl Read) -> bool {
     }
 }
 
-/// Bytes of the entries as a tar, with its end.
+/// Size of the entries as a tar archive, with its end blocks.
 fn tar_bytes(entries: &Entries<'_>) -> usize {
     let sizes = entries.values().map(|bytes| bytes.len());
     let blocks = sizes.map(|size| 1 + size.div_ceil(BLOCK_BYTES));
@@ -129,7 +134,7 @@ fn check(entries: &Entries<'_>) -> Result<(), BundleError> {
 }
 
 /// Maximum unpacked size of an archive of this size, and the error beyond it.
-fn most_unpacked(archive_bytes: usize) -> (usize, BundleError) {
+fn max_unpacked(archive_bytes: usize) -> (usize, BundleError) {
     let by_ratio = FREE_BYTES + archive_bytes.saturating_mul(MAX_RATIO);
     if by_ratio < MAX_UNPACKED_BYTES {
         return (by_ratio, BundleError::Ratio);

@@ -72,7 +72,7 @@ fn packed_files_are_unpacked_unchanged() {
 }
 
 #[test]
-fn a_manifest_says_which_proxy_is_too_old() {
+fn a_manifest_names_the_minimum_proxy_version() {
     let archive = pack(&files(&[("proxy.kdl", b"")]), &requirements()).unwrap();
     let manifest = unpack(&archive).unwrap().manifest;
     let version = |text: &str| text.parse().unwrap();

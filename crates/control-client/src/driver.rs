@@ -181,7 +181,7 @@ impl Client {
         loop {
             let outcome = self.perform_in_time(&action, host, clock.elapsed()).await;
             action = self.machine.next(outcome, clock.elapsed());
-            self.keep();
+            self.store_state();
             host.observe(self.observation());
         }
     }
@@ -242,7 +242,7 @@ impl Client {
 
     /// Stores changed state. A full disk does not stop the node: it reports the fault, and retries
     /// after the next action.
-    fn keep(&mut self) {
+    fn store_state(&mut self) {
         let mut fault = None;
         if let Some(identity) = self.machine.identity()
             && !self.saved_identity
@@ -331,7 +331,7 @@ impl Client {
     ) -> Result<Outcome, ChannelError> {
         match action {
             Action::Wait(wait) => {
-                sleep(jitter::wait_share(*wait)).await;
+                sleep(jitter::jittered_wait(*wait)).await;
                 return Ok(Outcome::Waited);
             }
             Action::Enrol => return self.enrol().await,
@@ -443,7 +443,7 @@ impl Client {
         let answer = answer?;
         self.send_events(own).await;
         let interval = Duration::from_secs(answer.heartbeat_interval_secs);
-        let interval = jitter::interval_share(interval.min(self.max_interval));
+        let interval = jitter::jittered_interval(interval.min(self.max_interval));
         (self.interval, self.cpu_percent) = (interval, cpu_percent);
         let is_of_trial = self.machine.order_on_trial() == Some(answer.order);
         Ok(match answer.confirmation {

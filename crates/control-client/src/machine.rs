@@ -206,7 +206,7 @@ impl Machine {
         let mut status = self.status.clone();
         status.diagnostics.extend(self.storage_fault.clone());
         status.diagnostics.extend(self.renewal.fault().cloned());
-        bounds::bound(&mut status.diagnostics);
+        bounds::truncate_diagnostics(&mut status.diagnostics);
         status
     }
 

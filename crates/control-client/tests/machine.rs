@@ -50,9 +50,13 @@ impl Node {
     /// Identifies a state: nodes with the same key behave equally, except for the length of waits.
     fn key(&self) -> u64 {
         let text = format!("{:?}", self.machine);
-        let (before, rest) = text.split_once(", wait: ").expect("a field");
-        let (_, after) = rest.split_once(", interval: ").expect("a field");
-        let (after, _) = after.split_once(", last_refusal: ").expect("a field");
+        let (before, rest) = text.split_once(", wait: ").expect("the text has the field");
+        let (_, after) = rest
+            .split_once(", interval: ")
+            .expect("the text has the field");
+        let (after, _) = after
+            .split_once(", last_refusal: ")
+            .expect("the text has the field");
         hash(&(before, after, format!("{:?}", self.disk.1)))
     }
 
@@ -132,7 +136,7 @@ fn check(before: &Node, outcome: &Outcome, after: &Node, sample: &Sample) {
 }
 
 #[test]
-fn no_sequence_of_outcomes_and_crashes_makes_a_node_follow_what_is_not_proven() {
+fn no_sequence_of_outcomes_and_crashes_makes_a_node_follow_an_unproven_order() {
     let sample = Sample::new();
     let outcomes = sample.outcomes();
     let mut disks = HashSet::new();
@@ -261,7 +265,7 @@ fn an_order_by_a_key_that_nothing_endorses_is_refused_and_asked_for_later() {
 }
 
 #[test]
-fn a_tag_is_sent_back_as_it_came_and_a_new_one_each_time_makes_the_node_wait() {
+fn an_etag_is_returned_unchanged_and_a_new_one_each_time_slows_the_node() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let order = sample.order(1, &sample.good);
@@ -309,7 +313,7 @@ fn a_report_that_is_refused_keeps_no_node_from_its_orders() {
 }
 
 #[test]
-fn answers_that_come_early_make_no_node_ask_without_a_pause() {
+fn early_answers_do_not_make_a_node_poll_without_a_pause() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let second = Duration::from_secs(1);
@@ -328,7 +332,7 @@ fn answers_that_come_early_make_no_node_ask_without_a_pause() {
 }
 
 #[test]
-fn a_token_is_renewed_by_elapsed_time_whatever_the_clock_says() {
+fn a_token_is_renewed_by_elapsed_time_and_not_by_the_wall_clock() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let unchanged = || Outcome::Unchanged(Duration::from_secs(30));
@@ -343,7 +347,7 @@ fn a_token_is_renewed_by_elapsed_time_whatever_the_clock_says() {
 }
 
 #[test]
-fn a_token_that_is_refused_as_soon_as_it_was_issued_is_asked_for_ever_more_rarely() {
+fn requests_for_immediately_refused_tokens_back_off() {
     let sample = Sample::new();
     let mut machine = polling(&sample);
     let mut waits = Vec::new();

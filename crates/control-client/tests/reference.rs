@@ -10,7 +10,7 @@ fn the_page_is_as_the_machine_says() {
     let file = root.join("docs/reference/node-client.md");
     let page = control_client::reference::page();
     if std::env::var_os("REFERENCE_WRITE").is_some() {
-        fs::write(&file, &page).expect("a file can be written");
+        fs::write(&file, &page).expect("the file is writable");
     }
     let written = fs::read_to_string(&file).unwrap_or_default();
     assert!(written == page, "run `cargo xtask reference`");

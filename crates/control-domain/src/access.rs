@@ -1,7 +1,7 @@
 //! Permissions: which actors a command admits, and the tenant of a value.
 
 pub(crate) mod actor;
-pub(crate) mod maker;
+pub(crate) mod creator;
 pub(crate) mod refusal;
 
 use crate::named::named;

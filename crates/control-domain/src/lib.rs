@@ -22,7 +22,7 @@ mod rollout;
 mod states;
 
 pub use access::actor::{Actor, NodeCredential};
-pub use access::maker::Maker;
+pub use access::creator::Creator;
 pub use access::refusal::{InvalidField, Refusal};
 pub use access::{Access, Role, Scope, ScopeRule, Tenant};
 pub use account::api_key::{API_KEY_TRANSITIONS, ApiKey, ApiKeyEvent, ApiKeyState, NewApiKey};

@@ -140,7 +140,7 @@ pub struct OrderSummary {
 
 impl HeartbeatInterval {
     /// Number of missed heartbeats after which a node is offline.
-    const MISSED: i64 = 3;
+    const MAX_MISSED_HEARTBEATS: i64 = 3;
 
     /// An interval of `secs`, clamped to the bounds.
     #[must_use]
@@ -157,7 +157,7 @@ impl HeartbeatInterval {
     /// Time of the last heartbeat after which a node counts as online at `now`.
     #[must_use]
     pub fn online_since(self, now: Timestamp) -> Timestamp {
-        now - SignedDuration::from_secs(Self::MISSED * i64::from(self.0))
+        now - SignedDuration::from_secs(Self::MAX_MISSED_HEARTBEATS * i64::from(self.0))
     }
 
     /// The interval as a duration.

@@ -3,8 +3,8 @@
 use crate::access::refusal::Refusal;
 use std::fmt;
 
-const NAME_CHARS: usize = 100;
-const EMAIL_BYTES: usize = 254;
+const MAX_NAME_CHARS: usize = 100;
+const MAX_EMAIL_BYTES: usize = 254;
 
 /// A display name: 1 to 100 characters, visible ones or inner spaces.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,7 +22,7 @@ impl Name {
     /// [`Refusal::Invalid`] if the text is not a name.
     pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
         let length = text.chars().count();
-        if length == 0 || NAME_CHARS < length {
+        if length == 0 || MAX_NAME_CHARS < length {
             return Err(Refusal::invalid(field, "needs 1 to 100 characters"));
         }
         if text.trim() != text || text.chars().any(is_hidden) {
@@ -52,9 +52,9 @@ impl Email {
     pub fn parse(field: &'static str, text: &str) -> Result<Self, Refusal> {
         let wrong = || Refusal::invalid(field, "is not an e-mail address");
         let (user, domain) = text.split_once('@').ok_or_else(wrong)?;
-        let is_unseen = |c: char| c.is_whitespace() || is_hidden(c) || is_joiner(c);
+        let is_invisible = |c: char| c.is_whitespace() || is_hidden(c) || is_joiner(c);
         let bad = user.is_empty() || domain.is_empty() || domain.contains('@');
-        if bad || text.len() > EMAIL_BYTES || text.contains(is_unseen) {
+        if bad || text.len() > MAX_EMAIL_BYTES || text.contains(is_invisible) {
             return Err(wrong());
         }
         Ok(Self(text.to_lowercase()))
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_two_sides_and_no_case() {
+    fn an_email_address_has_two_parts_and_is_lower_case() {
         let email = Email::parse("email", "Ann@Example.com").unwrap();
         assert_eq!(email.as_str(), "ann@example.com");
         for bad in [

@@ -127,7 +127,7 @@ fn node(seen_at: Option<Timestamp>) -> Node {
 
 /// A real node follows the table: all states × events.
 #[test]
-fn a_node_moves_as_the_table_says() {
+fn a_node_changes_state_by_the_table() {
     use NodeTransitionEvent::{Delete, Heartbeat, Miss};
     let interval = HeartbeatInterval::default();
     let (new, there, gone) = (node(None), node(Some(NOW)), node(Some(after(-90))));
@@ -193,7 +193,7 @@ fn token(max_uses: i64) -> EnrolmentToken {
 }
 
 #[test]
-fn an_enrolment_token_moves_as_the_table_says() {
+fn an_enrolment_token_changes_state_by_the_table() {
     use EnrolmentTokenEvent::{Expire, Revoke, UseUp};
     let used_up = EnrolmentToken {
         uses: 2,
@@ -245,7 +245,7 @@ fn signing_key(state: SigningKeyState) -> SigningKey {
 }
 
 #[test]
-fn a_signing_key_moves_as_the_table_says() {
+fn a_signing_key_changes_state_by_the_table() {
     use SigningKeyEvent::{Activate, Deactivate, Retire};
     let (admin, active) = (user(Role::Admin), signing_key(SigningKeyState::Active));
     for &state in SigningKeyState::ALL {

@@ -128,7 +128,7 @@ fn a_batch_passes_only_with_proof() {
 }
 
 #[test]
-fn only_what_came_since_the_sample_counts() {
+fn only_requests_since_the_sample_count() {
     let before = traffic(&[("api", failing("timeout", 40))]);
     let mut now = failing("timeout", 41);
     now.requests += 500;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 const NODES: u32 = 2_000;
 const ROUTES: u32 = 20;
 /// Limit for a build without optimizations on a busy machine.
-const LIMIT: Duration = Duration::from_secs(10);
+const MAX_DURATION: Duration = Duration::from_secs(10);
 
 /// Creates counters of a node, with every kind of count.
 fn traffic(number: u32) -> Traffic {
@@ -50,7 +50,7 @@ fn traffic(number: u32) -> Traffic {
 fn a_step_with_two_thousand_nodes_is_short() {
     let reports: Vec<Traffic> = (0..NODES).map(traffic).collect();
     let (batch, rest) = reports.split_at(reports.len() / 2);
-    let word = |(number, now): (u128, &Traffic)| BatchNode {
+    let batch_node = |(number, now): (u128, &Traffic)| BatchNode {
         node: NodeId(Uuid::from_u128(number)),
         cpu_percent: 20.0,
         sample: Some((20.0, Some(now.clone()))),
@@ -58,7 +58,7 @@ fn a_step_with_two_thousand_nodes_is_short() {
         same_bundle: false,
         has_reported: true,
     };
-    let batch: Vec<BatchNode> = (0..).zip(batch).map(word).collect();
+    let batch: Vec<BatchNode> = (0..).zip(batch).map(batch_node).collect();
     let rest = rest.to_vec();
     // A bundle that splits half of the routes in two.
     let pairs = (0..ROUTES / 2).map(|index| {
@@ -71,8 +71,8 @@ fn a_step_with_two_thousand_nodes_is_short() {
         batch: Figures::default(),
         rest: Figures::default(),
     };
-    for word in batch {
-        compared.batch.add_switched(word);
+    for batch_node in batch {
+        compared.batch.add_switched(batch_node);
     }
     for now in rest {
         compared.rest.add(20.0, Some(now), None);
@@ -86,5 +86,5 @@ fn a_step_with_two_thousand_nodes_is_short() {
         elapsed.as_millis()
     );
     assert_eq!((verdict, suspicion), (GateVerdict::Passed, None));
-    assert!(elapsed < LIMIT, "{elapsed:?}");
+    assert!(elapsed < MAX_DURATION, "{elapsed:?}");
 }

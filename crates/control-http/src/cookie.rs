@@ -1,4 +1,4 @@
-//! Cookies: the session's, and parsing of any.
+//! Cookies of sessions, browsers, sign-ins and notes, and parsing of any cookie.
 
 use axum::http::header::InvalidHeaderValue;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -8,27 +8,27 @@ use control_auth::Secret;
 
 /// Lifetime of a known browser's cookie, in seconds: 90 days, equal to the database's retention.
 const KNOWN_SECS: u32 = 90 * 24 * 60 * 60;
-/// A sign-in through an identity provider takes this long at most, in seconds.
+/// Lifetime of a sign-in through an identity provider, in seconds.
 const ATTEMPT_SECS: u32 = 600;
 /// Lifetime of a note, which the next page shows, in seconds.
 const NOTE_SECS: u32 = 60;
 /// Maximum length of a note, so that the cookie stays within the browsers' limit of 4 KiB.
 const MAX_NOTE_CHARS: usize = 600;
 
-/// Scheme by which browsers reach the interface; it decides on the name and the flags of the cookie.
+/// Scheme by which browsers reach the interface; determines names and flags of cookies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SessionCookie {
-    /// By TLS, also if a balancer terminates it: no other host and no plaintext page can set the
+    /// HTTPS, also if a balancer terminates TLS: no other host and no plaintext page can set the
     /// cookie.
     #[default]
     Tls,
-    /// In clear, on the machine itself.
+    /// Plain HTTP on this machine.
     Loopback,
 }
 
 impl SessionCookie {
-    /// Its name. Browsers take the prefix `__Host-` by TLS alone, and not from another host of the domain
-    /// (RFC 6265bis, section 4.1.3.2).
+    /// Name of the session's cookie. Browsers accept the prefix `__Host-` only over TLS, and not
+    /// from another host of the domain (RFC 6265bis, section 4.1.3.2).
     pub const fn name(self) -> &'static str {
         match self {
             Self::Tls => "__Host-session",
@@ -36,7 +36,7 @@ impl SessionCookie {
         }
     }
 
-    /// The name of the cookie by which a browser is known that signed in before. It is not a credential.
+    /// Name of the cookie that marks a browser with an earlier sign-in. Not a credential.
     pub const fn browser_name(self) -> &'static str {
         match self {
             Self::Tls => "__Host-browser",
@@ -44,7 +44,7 @@ impl SessionCookie {
         }
     }
 
-    /// The name of the cookie of a sign-in that the browser began and an identity provider continues.
+    /// Name of the cookie of a sign-in that an identity provider continues.
     pub const fn attempt_name(self) -> &'static str {
         match self {
             Self::Tls => "__Host-sign-in",
@@ -90,7 +90,7 @@ impl SessionCookie {
         self.field("browser", secret.reveal(), Some(KNOWN_SECS))
     }
 
-    /// The field that takes the session from a browser.
+    /// The `Set-Cookie` field that deletes the session's cookie.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl SessionCookie {
         self.field("session", "", Some(0))
     }
 
-    /// The field that binds a sign-in to the browser that began it, for ten minutes.
+    /// The `Set-Cookie` field that binds a sign-in to the browser that began it, for ten minutes.
     ///
     /// # Errors
     ///
@@ -108,12 +108,12 @@ impl SessionCookie {
         self.field("sign-in", secret.reveal(), Some(ATTEMPT_SECS))
     }
 
-    /// The field that ends it.
+    /// The `Set-Cookie` field that deletes the sign-in's cookie.
     pub fn end_attempt(self) -> Option<HeaderValue> {
         self.field("sign-in", "", Some(0)).ok()
     }
 
-    /// The field with a sentence that the next page shows once; `is_good`: something was carried out.
+    /// The `Set-Cookie` field of a sentence that the next page shows once; `is_good` for a success.
     pub fn set_note(self, is_good: bool, text: &str) -> Option<HeaderValue> {
         let mark = if is_good { '+' } else { '-' };
         let text: String = text.chars().take(MAX_NOTE_CHARS).collect();
@@ -121,12 +121,12 @@ impl SessionCookie {
         self.field("note", &value, Some(NOTE_SECS)).ok()
     }
 
-    /// The field that deletes the note, once it was shown.
+    /// The `Set-Cookie` field that deletes the note.
     pub fn end_note(self) -> Option<HeaderValue> {
         self.field("note", "", Some(0)).ok()
     }
 
-    /// The note in a request, with whether something was carried out; `None` if there is none, or it is malformed.
+    /// The note in a request, with true for a success; `None` if it is missing or malformed.
     pub fn note(self, headers: &HeaderMap) -> Option<(bool, String)> {
         let value = cookie(headers, &self.named("note"))?;
         let text = String::from_utf8(URL_SAFE_NO_PAD.decode(value).ok()?).ok()?;
@@ -160,8 +160,8 @@ impl SessionCookie {
     }
 }
 
-/// The value of the cookie `name`, if the request has it. Two of one name are as an empty one, which no secret is: a
-/// program in front of this one may have read the other.
+/// The value of the cookie `name`, if the request has it; empty, which is no valid secret, if the
+/// request has it twice: a proxy in front may have checked the other one.
 pub fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut found = headers
         .get_all(header::COOKIE)
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cookie_by_tls_is_never_sent_in_clear() {
+    fn the_session_cookie_over_tls_is_secure() {
         let secret = Secret::presented("abc");
         let by = |cookie: SessionCookie| cookie.set(&secret).unwrap();
         let flags = "Path=/; HttpOnly; SameSite=Lax";

@@ -73,7 +73,7 @@ impl SimulatedFleet {
     /// If the control plane does not admit them in time.
     pub fn start(operator: &Operator, options: FleetOptions) -> Self {
         let all = options.nodes;
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary folder is created");
         // A token determines its nodes' labels, so each group has one.
         let token = folder.path().join("token");
         for group in 0..options.groups {
@@ -87,7 +87,7 @@ impl SimulatedFleet {
         let nodes = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             let mut runtime = tokio::runtime::Builder::new_current_thread();
-            let runtime = runtime.enable_all().build().expect("a runtime");
+            let runtime = runtime.enable_all().build().expect("the runtime starts");
             runtime.block_on(live(&nodes, options, url, project, token, stopped));
         });
         let fleet = Self {
@@ -108,7 +108,7 @@ impl SimulatedFleet {
     ///
     /// If `bundle` is not an identifier.
     pub fn plant(&self, bundle: &str, planted: PlantedFault) {
-        let bundle: BundleId = bundle.parse().expect("an identifier");
+        let bundle: BundleId = bundle.parse().expect("the identifier is valid");
         self.shared.planted_faults.rcu(|old| {
             let mut new = BTreeMap::clone(old);
             new.insert(bundle, planted);
@@ -122,7 +122,7 @@ impl SimulatedFleet {
     ///
     /// If `bundle` is not an identifier.
     pub fn heal(&self, bundle: &str) {
-        let bundle: BundleId = bundle.parse().expect("an identifier");
+        let bundle: BundleId = bundle.parse().expect("the identifier is valid");
         self.shared.heal(bundle);
     }
 
@@ -137,7 +137,7 @@ impl SimulatedFleet {
     ///
     /// If `bundle` is not an identifier.
     pub fn running(&self, bundle: &str) -> usize {
-        let bundle: BundleId = bundle.parse().expect("an identifier");
+        let bundle: BundleId = bundle.parse().expect("the identifier is valid");
         let active = self.shared.active.iter();
         let running = active.filter(|active| **active.load() == Some(bundle));
         running.count()
@@ -251,7 +251,7 @@ fn tls() -> ClientConfig {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let versions =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let versions = versions.expect("the versions of TLS");
+    let versions = versions.expect("the TLS versions are supported");
     versions
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth()

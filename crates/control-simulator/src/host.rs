@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 /// Requests of each route by latency bucket, between two reports.
 const LATENCY: [u64; LATENCY_BOUNDS_MS.len() + 1] = [200, 200, 60, 20, 12, 8, 0, 0, 0, 0, 0, 0];
 /// Requests of each route between two reports.
-const REQUESTS: u64 = 500;
+const REQUESTS_PER_REPORT: u64 = 500;
 /// Requests of each route that end with 5xx, between two reports, without any fault.
 const USUAL_ERRORS: u64 = 1;
 /// Requests of each route that a proxy serves between two crashes.
@@ -20,7 +20,7 @@ const REQUESTS_BEFORE_CRASH: u64 = 2;
 /// Requests of each route that some other node answers with 404, 413 and 429 too.
 const USUAL_STATUSES: [(u16, u64); 3] = [(404, 5), (413, 1), (429, 2)];
 /// Connections between two reports, half of them with TLS.
-const CONNECTIONS: u64 = 100;
+const CONNECTIONS_PER_REPORT: u64 = 100;
 /// TLS handshakes that fail between two reports, without any fault.
 const USUAL_FAILED_HANDSHAKES: u64 = 1;
 /// The sum of durations of each route between two reports, in microseconds.
@@ -144,13 +144,13 @@ impl SimulatedHost {
 }
 
 fn accept(counts: &mut ConnectionTraffic, fault: Option<Fault>) {
-    let (mut tls, mut failed) = (CONNECTIONS / 2, USUAL_FAILED_HANDSHAKES);
+    let (mut tls, mut failed) = (CONNECTIONS_PER_REPORT / 2, USUAL_FAILED_HANDSHAKES);
     match fault {
         Some(Fault::LostTls) => (tls, failed) = (0, 0),
         Some(Fault::WrongCertificate) => failed = tls,
         Some(_) | None => {}
     }
-    counts.accepted += CONNECTIONS / 2 + tls;
+    counts.accepted += CONNECTIONS_PER_REPORT / 2 + tls;
     counts.handshakes_completed += tls - failed;
     counts.handshakes_failed += failed;
 }
@@ -172,7 +172,7 @@ fn serve_route(route: &mut RouteTraffic, fault: Option<Fault>, reports: u64) {
     let mut statuses = BTreeMap::from(USUAL_STATUSES);
     match fault {
         Some(Fault::Status(status, permille)) => {
-            *statuses.entry(status).or_default() += REQUESTS * permille / 1_000;
+            *statuses.entry(status).or_default() += REQUESTS_PER_REPORT * permille / 1_000;
         }
         Some(Fault::HeldBack(bucket)) => first_byte = bucket,
         Some(Fault::Idle) => return,
@@ -182,16 +182,16 @@ fn serve_route(route: &mut RouteTraffic, fault: Option<Fault>, reports: u64) {
             latency_us = REQUESTS_BEFORE_CRASH;
             statuses.clear();
         }
-        Some(Fault::Errors(permille)) => errors += REQUESTS * permille / 1_000,
-        Some(Fault::Flapping) if reports.is_multiple_of(2) => errors = REQUESTS,
-        Some(Fault::Late) if WELL_REPORTS < reports => errors = REQUESTS,
+        Some(Fault::Errors(permille)) => errors += REQUESTS_PER_REPORT * permille / 1_000,
+        Some(Fault::Flapping) if reports.is_multiple_of(2) => errors = REQUESTS_PER_REPORT,
+        Some(Fault::Late) if WELL_REPORTS < reports => errors = REQUESTS_PER_REPORT,
         Some(Fault::Slow(bucket)) => {
-            served = only(bucket, REQUESTS);
+            served = only(bucket, REQUESTS_PER_REPORT);
             latency_us = slow_us(bucket);
         }
         Some(Fault::Reason(name, permille)) => {
             let failures = route.reasons.entry(name.to_owned()).or_default();
-            *failures += (REQUESTS * permille / 1_000).max(1);
+            *failures += (REQUESTS_PER_REPORT * permille / 1_000).max(1);
         }
         Some(
             Fault::RouteErrors(_)
@@ -230,7 +230,7 @@ fn serve_route(route: &mut RouteTraffic, fault: Option<Fault>, reports: u64) {
 fn slow_us(bucket: usize) -> u64 {
     let last = LATENCY_BOUNDS_MS.last().copied().unwrap_or_default();
     let bound = LATENCY_BOUNDS_MS.get(bucket).copied().unwrap_or(last * 2);
-    REQUESTS * u64::from(bound) * 1_000
+    REQUESTS_PER_REPORT * u64::from(bound) * 1_000
 }
 
 /// This many requests in one bucket.

@@ -13,10 +13,10 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 /// An API key may send five requests a second.
-const PACE: Duration = Duration::from_millis(210);
+const REQUEST_INTERVAL: Duration = Duration::from_millis(210);
 /// Time limit for all nodes to be online.
-const ENROLMENT: Duration = Duration::from_mins(10);
-const PAGE: usize = 200;
+const ENROLMENT_TIMEOUT: Duration = Duration::from_mins(10);
+const PAGE_NODES: usize = 200;
 
 /// The holder of an API key of a new organization with one project.
 #[derive(Debug)]
@@ -44,14 +44,16 @@ impl Operator {
         });
         let made = program.client().with_bearer(&link);
         let made = made.post("/api/v1/setup", &body).json();
-        let key = made["api_key"]["secret"].as_str().expect("a key");
+        let key = made["api_key"]["secret"]
+            .as_str()
+            .expect("the answer has a secret");
         Self {
             base_url: program.base_url().to_owned(),
             client: program.client().with_bearer(key),
             key: key.to_owned(),
             org: text(&made["org"], "id"),
             project: text(&made["project"], "id"),
-            process: i32::try_from(program.id()).expect("a process id"),
+            process: i32::try_from(program.id()).expect("the process id is valid"),
             latencies: RefCell::default(),
         }
     }
@@ -121,7 +123,10 @@ impl Operator {
             if stats["online"] == json!(nodes) {
                 return;
             }
-            assert!(clock.elapsed() < ENROLMENT, "{nodes} nodes: {stats}");
+            assert!(
+                clock.elapsed() < ENROLMENT_TIMEOUT,
+                "{nodes} nodes: {stats}"
+            );
         }
     }
 
@@ -130,7 +135,7 @@ impl Operator {
         let mut nodes = Vec::new();
         let mut cursor = String::new();
         loop {
-            let page = self.get(&format!("nodes?limit={PAGE}{cursor}"));
+            let page = self.get(&format!("nodes?limit={PAGE_NODES}{cursor}"));
             let items = page["items"].as_array().expect("a list");
             nodes.extend(
                 items
@@ -153,7 +158,7 @@ impl Operator {
     }
 
     fn call(&self, method: &str, rest: &str, body: Option<&Value>) -> Value {
-        pause(PACE);
+        pause(REQUEST_INTERVAL);
         let path = format!("/api/v1/projects/{}/{rest}", self.project);
         let clock = Stopwatch::start();
         let answer = self.client.send(method, &path, &[], body);

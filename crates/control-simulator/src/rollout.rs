@@ -182,7 +182,10 @@ impl Operator {
 
     fn create(&self, body: &Value) -> String {
         let made = self.post("rollouts", body);
-        let id = made["id"].as_str().expect("an identifier").to_owned();
+        let id = made["id"]
+            .as_str()
+            .expect("the identifier is valid")
+            .to_owned();
         self.post(&format!("rollouts/{id}/start"), &Value::Null);
         id
     }

@@ -20,13 +20,13 @@ const SQLITE_CORRUPT: u32 = 11;
 pub enum StoreError {
     /// The row was changed or deleted since it was read, or this transaction was rolled back to
     /// resolve a deadlock.
-    #[error("changed meanwhile")]
+    #[error("the row was changed or deleted meanwhile")]
     Stale,
     /// A unique value exists already.
-    #[error("conflicts with what exists")]
+    #[error("a unique value exists already")]
     Conflict,
     /// A row refers to a missing row, or another row refers to it.
-    #[error("refers to what does not exist, or is referred to")]
+    #[error("a referenced row is missing, or the row is still referenced")]
     Reference,
     /// A column has a value that this program never writes.
     #[error("column {0} cannot be read")]
@@ -46,7 +46,7 @@ pub enum StoreError {
     #[error("the database file is damaged ({0}): restore the newest backup")]
     Damaged(String),
     /// The database accepts no writes: its disk is full or read-only.
-    #[error("the database takes no writes")]
+    #[error("the database accepts no writes: its disk is full or read-only")]
     Unwritable,
     /// A migration failed.
     #[error("migration failed")]

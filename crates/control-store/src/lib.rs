@@ -27,7 +27,7 @@ mod definition;
 mod node;
 mod rollout;
 
-pub use account::maker::EndedCredential;
+pub use account::ended_credential::EndedCredential;
 pub use account::second_factor::StoredTotp;
 pub use audit::AuditVerification;
 pub use audit::archive::AuditArchive;

@@ -14,8 +14,9 @@ use control_domain::{Name, Org, OrgSecurity};
 use control_wire::{OrgId, UserId};
 use sqlx::any::AnyRow;
 
-/// Tables with rows of an organization without projects, in an order that respects references.
-const BELONGINGS: &[&str] = &[
+/// Statements that delete the rows of an organization without projects, in an order that respects
+/// references.
+const DELETES_OF_ORG: &[&str] = &[
     "DELETE FROM identities WHERE org_id = $1",
     "DELETE FROM org_domains WHERE org_id = $1",
     "DELETE FROM sso_connections WHERE org_id = $1",
@@ -149,7 +150,7 @@ impl Transaction {
     ///
     /// [`StoreError::Stale`], or [`StoreError::Reference`] while it has projects.
     pub async fn delete_org(&mut self, org: OrgId, version: i64) -> Result<(), StoreError> {
-        for delete in BELONGINGS {
+        for delete in DELETES_OF_ORG {
             sql(delete).bind(org).run(self).await?;
         }
         let delete = sql("DELETE FROM orgs WHERE id = $1 AND version = $2");

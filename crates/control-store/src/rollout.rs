@@ -23,7 +23,7 @@ use control_wire::{BundleId, ProjectId, RolloutId};
 use sqlx::any::AnyRow;
 
 /// Maximum number of rollouts per page of the scheduler.
-const MAX_MOVING: i64 = 1_000;
+const MAX_ROLLOUTS_TO_ADVANCE: i64 = 1_000;
 
 macro_rules! select {
     ($rest:literal) => {
@@ -173,18 +173,18 @@ impl Transaction {
 
     /// Up to 1 000 rollouts after `after` that the scheduler may advance. Includes a paused one if
     /// its bundle was revoked.
-    pub async fn moving_rollouts(
+    pub async fn rollouts_to_advance(
         &mut self,
         after: Option<RolloutId>,
     ) -> Result<Vec<RolloutId>, StoreError> {
-        let moving = "SELECT r.id AS id FROM rollouts r
+        let statement = "SELECT r.id AS id FROM rollouts r
                       WHERE r.id > $1 AND r.state IN ('running', 'paused', 'failed', 'rolling_back')
                         AND (r.state <> 'paused' OR EXISTS (
                           SELECT 1 FROM bundles b WHERE b.id = r.bundle_id AND b.state = 'revoked'))
                       ORDER BY r.id LIMIT $2";
         let after = after.map(|id| id.to_string()).unwrap_or_default();
-        let moving = sql(moving).bind(after).bind(MAX_MOVING);
-        let rows = moving.rows(self).await?;
+        let query = sql(statement).bind(after).bind(MAX_ROLLOUTS_TO_ADVANCE);
+        let rows = query.rows(self).await?;
         rows.iter().map(|row| id(row, "id")).collect()
     }
 

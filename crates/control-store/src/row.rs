@@ -4,7 +4,7 @@ pub(crate) mod traffic;
 
 use crate::error::StoreError;
 use crate::versioned::Versioned;
-use control_domain::{Maker, Role};
+use control_domain::{Creator, Role};
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use sqlx::Row;
@@ -109,14 +109,14 @@ pub(crate) fn named<T>(
 
 /// Creator of a credential, from the columns `made_by`, `maker_role` and `maker_project_role`; of
 /// two roles the higher one counts.
-pub(crate) fn maker(row: &AnyRow) -> Result<Option<Maker>, StoreError> {
+pub(crate) fn creator(row: &AnyRow) -> Result<Option<Creator>, StoreError> {
     let Some(user) = optional_id(row, "made_by")? else {
         return Ok(None);
     };
     let org_role = optional_role(row, "maker_role")?;
     let project_role = optional_role(row, "maker_project_role")?;
     let role = org_role.map(|own| project_role.map_or(own, |role| role.max(own)));
-    Ok(Some(Maker { user, role }))
+    Ok(Some(Creator { user, role }))
 }
 
 fn optional_role(row: &AnyRow, column: &'static str) -> Result<Option<Role>, StoreError> {

@@ -26,7 +26,7 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 const MAX_POSTGRES_CONNECTIONS: u32 = 16;
 /// Statements that empty tables which a backup must not contain: restored, they would revive
 /// sessions that have ended since, and the links and attempts that lead to one.
-const PERISHABLE: [(&str, &str); 7] = [
+const DELETES_FROM_BACKUP: [(&str, &str); 7] = [
     ("sessions", "DELETE FROM copy.sessions"),
     ("pending_sign_ins", "DELETE FROM copy.pending_sign_ins"),
     ("password_resets", "DELETE FROM copy.password_resets"),
@@ -243,7 +243,7 @@ impl Store {
             .execute(&mut *connection)
             .await?;
         let mut emptied = Ok(());
-        for (table, delete) in PERISHABLE {
+        for (table, delete) in DELETES_FROM_BACKUP {
             // The backup is not migrated, so tables of newer schemas may be missing.
             let found =
                 query("SELECT 1 FROM copy.sqlite_master WHERE type = 'table' AND name = $1")

@@ -31,7 +31,7 @@ impl Database {
     /// If temporary files cannot be created.
     #[expect(clippy::expect_used, reason = "a test may stop")]
     pub fn sqlite() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary folder is created");
         Self {
             kind: "sqlite",
             url: format!(

@@ -72,7 +72,10 @@ impl NodeFleet {
         let tokens = format!("/api/v1/projects/{project}/enrolment-tokens");
         let given = json!({"name": "fleet", "max_uses": count, "labels": {"tier": "edge"}});
         let token = client.post(&tokens, &given);
-        let token = token.json()["secret"].as_str().expect("a token").to_owned();
+        let token = token.json()["secret"]
+            .as_str()
+            .expect("the answer has a token")
+            .to_owned();
         let register = format!("/api/v1/projects/{project}/nodes/register");
         let enrolled = (1..=count).map(|number| {
             let name = format!("edge-{number}");

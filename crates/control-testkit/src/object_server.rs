@@ -47,8 +47,8 @@ impl ObjectServer {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("a shell");
-        let log = guard.stderr.take().expect("a pipe");
+            .expect("the shell starts");
+        let log = guard.stderr.take().expect("the stream is piped");
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
             for line in BufReader::new(log).lines().map_while(Result::ok) {
@@ -81,10 +81,12 @@ impl ObjectServer {
     /// If the server is gone.
     pub fn create_bucket(&self, name: &str) {
         let address = self.url.strip_prefix("http://").expect("a URL");
-        let address: SocketAddr = address.parse().expect("an address");
+        let address: SocketAddr = address.parse().expect("the address is valid");
         let mut stream = TcpStream::connect(address).expect("the server listens");
         let head = format!("PUT /{name} HTTP/1.0\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n");
-        stream.write_all(head.as_bytes()).expect("it reads");
+        stream
+            .write_all(head.as_bytes())
+            .expect("the server reads the request");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
         let status = answer.split(' ').nth(1);

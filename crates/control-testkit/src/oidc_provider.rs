@@ -94,12 +94,17 @@ impl OidcProvider {
     /// If there is no port or no key.
     pub fn start(behaviour: OidcBehaviour) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let issuer = format!("http://{}", listener.local_addr().expect("an address"));
-        let pkcs8 = KeyPair::generate().expect("a key").serialize_der();
+        let issuer = format!(
+            "http://{}",
+            listener.local_addr().expect("the listener has an address")
+        );
+        let pkcs8 = KeyPair::generate()
+            .expect("a key is generated")
+            .serialize_der();
         let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &pkcs8);
         let shared = Arc::new(Shared {
             issuer: issuer.clone(),
-            key: key.expect("the key just made"),
+            key: key.expect("the generated key is valid"),
             behaviour: ArcSwap::from_pointee(behaviour),
             key_fetches: AtomicU32::new(0),
             stops: AtomicBool::new(false),
@@ -249,7 +254,7 @@ impl Shared {
         let parts = [header, claims].map(|part| URL_SAFE_NO_PAD.encode(part.to_string()));
         let message = parts.join(".");
         let signature = self.key.sign(&SystemRandom::new(), message.as_bytes());
-        let signature = URL_SAFE_NO_PAD.encode(signature.expect("a signature"));
+        let signature = URL_SAFE_NO_PAD.encode(signature.expect("the signature is created"));
         format!("{message}.{signature}")
     }
 }

@@ -16,19 +16,23 @@ use tokio::runtime::Builder;
 pub fn lay_down(database: &Database, migrations: &Path, last: i64, rows: &str) {
     install_default_drivers();
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
+    runtime.expect("the runtime starts").block_on(async {
         let connection = AnyConnection::connect(&database.url).await;
         let mut connection = connection.expect("an empty database");
-        let all = Migrator::new(migrations).await.expect("the migrations");
+        let all = Migrator::new(migrations)
+            .await
+            .expect("the migrations are readable");
         let old = all.iter().filter(|one| one.version <= last).cloned();
         let old = Migrator::with_migrations(old.collect());
-        old.run(&mut connection).await.expect("the older schema");
+        old.run(&mut connection).await.expect("the migrations run");
         let rows = raw_sql(AssertSqlSafe(rows.to_owned()));
-        rows.execute(&mut connection).await.expect("the rows");
+        rows.execute(&mut connection)
+            .await
+            .expect("the rows are inserted");
         if database.kind == "sqlite" {
             refuse_empty_tables(&mut connection).await;
         }
-        connection.close().await.expect("it is closed");
+        connection.close().await.expect("the connection is closed");
     });
 }
 
@@ -40,19 +44,21 @@ pub fn lay_down(database: &Database, migrations: &Path, last: i64, rows: &str) {
 pub fn write_rows(database: &Database, rows: &str) {
     install_default_drivers();
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(async {
+    runtime.expect("the runtime starts").block_on(async {
         let connection = AnyConnection::connect(&database.url).await;
         let mut connection = connection.expect("a database");
         let rows = raw_sql(AssertSqlSafe(rows.to_owned()));
-        rows.execute(&mut connection).await.expect("the rows");
-        connection.close().await.expect("it is closed");
+        rows.execute(&mut connection)
+            .await
+            .expect("the rows are inserted");
+        connection.close().await.expect("the connection is closed");
     });
 }
 
 async fn refuse_empty_tables(connection: &mut AnyConnection) {
     let tables = "SELECT name FROM sqlite_master WHERE type = 'table'";
     let tables = query(tables).fetch_all(&mut *connection).await;
-    for table in tables.expect("the tables") {
+    for table in tables.expect("the tables are listed") {
         let name: String = table.get(0);
         let first = query(AssertSqlSafe(format!("SELECT 1 FROM {name} LIMIT 1")));
         let first = first.fetch_optional(&mut *connection).await;

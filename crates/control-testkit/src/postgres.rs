@@ -56,7 +56,9 @@ impl Postgres {
     pub fn start() -> Self {
         let programs = programs();
         let template = template(&programs);
-        let folder = tempfile::tempdir().expect("a temporary folder").keep();
+        let folder = tempfile::tempdir()
+            .expect("a temporary folder is created")
+            .keep();
         copy(&template, &folder.join("data"));
         own(&folder, false);
         let mut started = Self {
@@ -81,8 +83,10 @@ impl Postgres {
             .lines()
             .next()
             .and_then(|line| line.trim().parse().ok());
-        let pid = pid.and_then(Pid::from_raw).expect("a process id");
-        kill_process(pid, Signal::KILL).expect("it runs");
+        let pid = pid
+            .and_then(Pid::from_raw)
+            .expect("the process id is valid");
+        kill_process(pid, Signal::KILL).expect("the process runs");
     }
 
     /// Starts the server again on the data that it left, and waits until it answers.
@@ -111,8 +115,8 @@ impl Postgres {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("a shell");
-        let log = guard.stderr.take().expect("a pipe");
+            .expect("the shell starts");
+        let log = guard.stderr.take().expect("the stream is piped");
         self.guards.push(guard);
         let (sender, ready) = mpsc::channel();
         thread::spawn(move || {
@@ -187,12 +191,14 @@ fn programs() -> PathBuf {
 fn template(programs: &Path) -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program");
     let version = programs.parent().and_then(Path::file_name);
-    let version = version.expect("a version").to_string_lossy();
+    let version = version
+        .expect("a PostgreSQL version is installed")
+        .to_string_lossy();
     let kept = program.with_file_name(format!("postgresql-{version}-cluster"));
     if kept.is_dir() {
         return kept;
     }
-    let folder = tempfile::tempdir().expect("a temporary folder");
+    let folder = tempfile::tempdir().expect("a temporary folder is created");
     own(folder.path(), false);
     let output = unprivileged(programs.join("initdb"))
         .args(["--no-sync", "--auth=trust", "--username=postgres"])
@@ -202,7 +208,8 @@ fn template(programs: &Path) -> PathBuf {
         .output()
         .expect("initdb");
     assert!(output.status.success(), "initdb: {}", text(&output.stderr));
-    let beside = TempDir::new_in(kept.parent().expect("a folder")).expect("a temporary folder");
+    let beside =
+        TempDir::new_in(kept.parent().expect("a folder")).expect("a temporary folder is created");
     copy(&folder.path().join("data"), &beside.path().join("data"));
     // Of concurrent test programs, the first to rename wins.
     drop(fs::rename(beside.path().join("data"), &kept));

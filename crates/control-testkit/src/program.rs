@@ -67,7 +67,7 @@ impl Program {
             .stdout(Stdio::piped())
             .spawn()
             .expect("controld starts");
-        let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
+        let mut output = BufReader::new(process.stdout.take().expect("the stream is piped"));
         let line = line(&mut output);
         let base_url = line
             .strip_prefix(LISTENING)
@@ -88,7 +88,7 @@ impl Program {
     pub fn setup_token(&mut self) -> String {
         let line = line(&mut self.output);
         let link = line.strip_prefix(SET_UP).expect("a set-up link");
-        let (_, token) = link.split_once("token=").expect("a token");
+        let (_, token) = link.split_once("token=").expect("the answer has a token");
         token.to_owned()
     }
 
@@ -109,7 +109,7 @@ impl Program {
     /// If it cannot be waited for.
     pub fn terminate(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
-        self.process.wait().expect("it ends")
+        self.process.wait().expect("the process ends")
     }
 
     /// Asks it to read its files again.
@@ -136,8 +136,8 @@ impl Program {
     ///
     /// If it cannot be waited for.
     pub fn kill(&mut self) {
-        self.process.kill().expect("it runs");
-        self.process.wait().expect("it ends");
+        self.process.kill().expect("the process runs");
+        self.process.wait().expect("the process ends");
     }
 }
 
@@ -165,12 +165,12 @@ pub fn lift_file_limit(pid: u32) {
 }
 
 fn send(pid: u32, signal: Signal) {
-    kill_process(raw(pid), signal).expect("it runs");
+    kill_process(raw(pid), signal).expect("the process runs");
 }
 
 fn raw(pid: u32) -> Pid {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    pid.expect("a process id")
+    pid.expect("the process id is valid")
 }
 
 impl Drop for Program {

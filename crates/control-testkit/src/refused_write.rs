@@ -43,12 +43,14 @@ impl RefusedWrite {
     #[expect(clippy::expect_used, reason = "a test may stop")]
     fn run(&self, statements: &str) {
         let runtime = Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
+        runtime.expect("the runtime starts").block_on(async {
             let connection = SqliteConnection::connect(&self.url).await;
             let mut connection = connection.expect("a SQLite database");
             let run = raw_sql(AssertSqlSafe(statements.to_owned()));
-            run.execute(&mut connection).await.expect("the trigger");
-            connection.close().await.expect("it is closed");
+            run.execute(&mut connection)
+                .await
+                .expect("the trigger statement succeeds");
+            connection.close().await.expect("the connection is closed");
         });
     }
 }

@@ -52,7 +52,7 @@ impl SamlProvider {
     ///
     /// If no key can be made.
     pub fn new(entity_id: &str) -> Self {
-        let key = KeyPair::generate().expect("a key");
+        let key = KeyPair::generate().expect("a key is generated");
         let params = CertificateParams::default();
         let certificate = params.self_signed(&key).expect("a certificate");
         let pkcs8 = key.serialize_der();
@@ -60,7 +60,7 @@ impl SamlProvider {
         Self {
             entity_id: entity_id.to_owned(),
             certificate: STANDARD.encode(certificate.der()),
-            key: signing.expect("the key just made"),
+            key: signing.expect("the generated key is valid"),
         }
     }
 
@@ -153,7 +153,7 @@ impl SamlProvider {
             STANDARD.encode(digest)
         );
         let signature = self.key.sign(&SystemRandom::new(), info.as_bytes());
-        let signature = STANDARD.encode(signature.expect("a signature"));
+        let signature = STANDARD.encode(signature.expect("the signature is created"));
         let signature = format!(
             "<ds:Signature xmlns:ds=\"{DSIG}\">{info}<ds:SignatureValue>{signature}</ds:SignatureValue></ds:Signature>"
         );

@@ -31,10 +31,12 @@ pub fn check_cyclonedx(document: &str) -> Result<(), String> {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the validator starts");
-    let mut input = validator.stdin.take().expect("a pipe");
-    input.write_all(document.as_bytes()).expect("it reads");
+    let mut input = validator.stdin.take().expect("the stream is piped");
+    input
+        .write_all(document.as_bytes())
+        .expect("the validator reads its input");
     drop(input);
-    let done = validator.wait_with_output().expect("it ends");
+    let done = validator.wait_with_output().expect("the process ends");
     if done.status.success() {
         return Ok(());
     }

@@ -54,19 +54,19 @@ impl<'a> SlowUpdates<'a> {
     fn run(&self, statements: String) {
         let (url, statements) = (&self.database.url, AssertSqlSafe(statements));
         let runtime = Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(async {
+        runtime.expect("the runtime starts").block_on(async {
             if self.database.kind == "postgres" {
                 let connection = PgConnection::connect(url).await;
                 let mut connection = connection.expect("a PostgreSQL database");
                 let done = connection.execute(sqlx::raw_sql(statements)).await;
-                done.expect("the trigger");
-                connection.close().await.expect("it is closed");
+                done.expect("the trigger statement succeeds");
+                connection.close().await.expect("the connection is closed");
             } else {
                 let connection = SqliteConnection::connect(url).await;
                 let mut connection = connection.expect("a SQLite database");
                 let done = connection.execute(sqlx::raw_sql(statements)).await;
-                done.expect("the trigger");
-                connection.close().await.expect("it is closed");
+                done.expect("the trigger statement succeeds");
+                connection.close().await.expect("the connection is closed");
             }
         });
     }

@@ -19,11 +19,11 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// Minimum time between two events of a stream, which limits the rate of reloads.
-const QUIET: Duration = Duration::from_secs(2);
+const MIN_EVENT_INTERVAL: Duration = Duration::from_secs(2);
 /// Interval of events for pages with rollouts: their progress causes no audit entries.
-const PULSE: Duration = Duration::from_secs(5);
+const ROLLOUT_EVENT_INTERVAL: Duration = Duration::from_secs(5);
 /// Interval of events for other pages.
-const IDLE: Duration = Duration::from_secs(30);
+const DEFAULT_EVENT_INTERVAL: Duration = Duration::from_secs(30);
 /// Maximum number of events per stream; then the browser reconnects.
 const MAX_EVENTS: u32 = 150;
 /// Interval of comments that keep proxies from closing an idle stream.
@@ -52,7 +52,11 @@ pub(crate) async fn events(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<
         app: Arc::clone(&ui.app),
         session: *session,
         waiter: ui.app.changes.subscribe(ChangeScope::from(actor)),
-        limit: if has_pulse { PULSE } else { IDLE },
+        limit: if has_pulse {
+            ROLLOUT_EVENT_INTERVAL
+        } else {
+            DEFAULT_EVENT_INTERVAL
+        },
         sent: 0,
         _permit: permit,
     };
@@ -67,7 +71,7 @@ async fn next(mut stream: Stream) -> Option<(Result<Event, Infallible>, Stream)>
     if MAX_EVENTS <= stream.sent || stream.waiter.wait(stream.limit).await == Wake::Closed {
         return None;
     }
-    sleep(QUIET).await;
+    sleep(MIN_EVENT_INTERVAL).await;
     // The session may have ended, or its organizations changed. When a stream ends, the browser
     // reconnects.
     let actor = stream.app.actor_of_live_page(stream.session).await.ok()?;

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_holds_what_the_interface_says() {
+    fn an_error_body_has_the_described_fields() {
         let error = ErrorBody {
             code: ErrorCode::RateLimitExceeded,
             message: "slow".to_owned(),

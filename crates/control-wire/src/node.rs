@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_of_an_earlier_release_is_understood_and_stays_as_it_was() {
+    fn a_report_of_an_earlier_release_is_parsed_and_stored_unchanged() {
         let text = r#"{"routes":{"api":{"requests":3,"errors":1,"reasons":{},"latency":[3,0,0,0,0,0,0,0,0,0,0,0]}}}"#;
         let read: Traffic = serde_json::from_str(text).unwrap();
         let route = read.routes.get("api").unwrap();

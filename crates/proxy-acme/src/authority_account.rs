@@ -1,15 +1,15 @@
 //! Orders for callers that store account, challenges and keys themselves, such as a control plane.
 //!
-//! [`keep`](crate::keep) stores them in files of one machine. Here each step is a separate call, so
+//! [`maintain_certificate`](crate::maintain_certificate) stores them in files of one machine. Here each step is a separate call, so
 //! that the caller can store its result, and another process can continue after a crash.
 
 use crate::account::{blocking, builder_with, create_for};
 use crate::authority::{AuthorityAccess, RetryAfter};
 use crate::certificate::StoredCertificate;
 use crate::error::AcmeError;
-use crate::keep::{MAX_WINDOW_INTERVAL, MIN_WINDOW_INTERVAL, unix_time};
 use crate::order::{finish, is_pending, place, refusal, wait_until_ready};
 use crate::renewal::{Window, earliest_order, renewal_time};
+use crate::renewal_task::{MAX_WINDOW_INTERVAL, MIN_WINDOW_INTERVAL, unix_time};
 use crate::request::{SigningRequest, signing_request, signing_request_again};
 use instant_acme::{
     Account, AccountCredentials, AuthorizationStatus, ChallengeStatus, ChallengeType, Identifier,

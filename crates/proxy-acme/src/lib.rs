@@ -1,6 +1,6 @@
 //! Obtains certificates by ACME, stores them on disk, and renews them. [RFC 8555]
 //!
-//! [`keep`] is the task for one certificate. It reads and writes its [`Storage`], answers
+//! [`maintain_certificate`] is the task for one certificate. It reads and writes its [`Storage`], answers
 //! challenges through a [`Responder`], and reports each [`Event`]; the server of the certificate
 //! watches the file. [`AuthorityAccount`] is for callers with a storage of their own.
 
@@ -11,9 +11,9 @@ mod authority_account;
 mod certificate;
 mod dns_command;
 mod error;
-mod keep;
 mod order;
 mod renewal;
+mod renewal_task;
 mod request;
 mod responder;
 mod settings;
@@ -25,8 +25,8 @@ pub use authority_account::{
     AuthorityAccount, CertificateKey, HttpChallenge, IssuedCertificate, PlacedOrder,
 };
 pub use error::{AcmeError, Refusal};
-pub use keep::{Event, keep};
 pub use renewal::{Window, retry_delay};
+pub use renewal_task::{Event, maintain_certificate};
 pub use responder::Responder;
 pub use settings::{AcmeSettings, Challenge, DnsCommand, ExternalAccount};
 pub use storage::Storage;

@@ -25,11 +25,11 @@ const POLLS: RetryPolicy = RetryPolicy::new()
 /// Published responses to an order's challenges; all are withdrawn on drop.
 struct Answers {
     responder: Arc<dyn Responder>,
-    published: Vec<Answer>,
+    published: Vec<PublishedChallenge>,
 }
 
 /// A published response to a challenge.
-enum Answer {
+enum PublishedChallenge {
     Token(String),
     Certificate(String),
     Record {
@@ -151,7 +151,7 @@ impl Answers {
         match &settings.challenge {
             Challenge::Http01 => {
                 self.responder.publish_token(&token, key.as_str());
-                self.published.push(Answer::Token(token));
+                self.published.push(PublishedChallenge::Token(token));
             }
             Challenge::TlsAlpn01 => {
                 let digest = key.digest();
@@ -162,14 +162,15 @@ impl Answers {
                     .responder
                     .publish_certificate(host, certificate, own_key);
                 published?;
-                self.published.push(Answer::Certificate(host.to_owned()));
+                self.published
+                    .push(PublishedChallenge::Certificate(host.to_owned()));
             }
             Challenge::Dns01(command) => {
                 let host = host.strip_prefix("*.").unwrap_or(host);
                 let name = format!("_acme-challenge.{host}");
                 let value = key.dns_value();
                 // Removed after a failure as well, because the program may have created the record.
-                self.published.push(Answer::Record {
+                self.published.push(PublishedChallenge::Record {
                     command: command.clone(),
                     name: name.clone(),
                     value: value.clone(),
@@ -187,9 +188,9 @@ impl Drop for Answers {
     fn drop(&mut self) {
         for answer in self.published.drain(..) {
             match answer {
-                Answer::Token(token) => self.responder.withdraw_token(&token),
-                Answer::Certificate(host) => self.responder.withdraw_certificate(&host),
-                Answer::Record {
+                PublishedChallenge::Token(token) => self.responder.withdraw_token(&token),
+                PublishedChallenge::Certificate(host) => self.responder.withdraw_certificate(&host),
+                PublishedChallenge::Record {
                     command,
                     name,
                     value,

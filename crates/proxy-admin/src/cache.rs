@@ -26,7 +26,10 @@ pub(crate) fn purge(state: &AdminState, body: &[u8]) -> Result<Value, Problem> {
 fn store(state: &AdminState) -> Result<Arc<CacheStore>, Problem> {
     let documents = state.plan.load();
     let store = documents.plan.cache().map(Arc::clone);
-    store.ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
+    store.ok_or_else(|| {
+        let detail = Detail::text("no route stores responses; add `cache` to a route");
+        Problem::new(Reason::AdminTargetUnknown, detail)
+    })
 }
 
 fn figures(figures: &Figures) -> Value {

@@ -187,7 +187,10 @@ fn metrics(state: &AdminState, headers: &HeaderMap) -> Response {
 /// Returns the recorded requests as lines of JSON, oldest first.
 async fn recording(State(state): AdminRequest) -> Result<Response, Refused> {
     let lines = state.sources.recording.lines();
-    let lines = lines.ok_or_else(|| Refused(Problem::new(Reason::RouteNotFound, Detail::None)))?;
+    let lines = lines.ok_or_else(|| {
+        let detail = Detail::text("no request is recorded; add `recording` to `observability`");
+        Refused(Problem::new(Reason::AdminTargetUnknown, detail))
+    })?;
     let kind = [(CONTENT_TYPE, "application/x-ndjson")];
     Ok((kind, lines).into_response())
 }

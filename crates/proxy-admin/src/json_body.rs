@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_is_read_as_it_is_written() {
+    fn every_kind_of_json_value_is_parsed() {
         let text =
             r#"{"a": [null, true, -1, 18446744073709551615, 1.5, "x\u0041"], "b": {"a": {}}}"#;
         let expected: Value = serde_json::from_str(text).unwrap();

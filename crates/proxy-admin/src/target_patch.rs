@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_says_what_changes_and_nothing_else() {
+    fn a_body_contains_the_changed_fields_only() {
         let read = |body: &str| TargetPatch::read(body.as_bytes()).ok();
         let patch = |weight, draining| Some(TargetPatch { weight, draining });
 

@@ -47,7 +47,7 @@ pub(crate) struct Connection {
     /// Serves requests with a body. Requests without one may use every connection.
     pub(crate) takes_bodies: bool,
     hello: Hello,
-    state: RefCell<State>,
+    state: RefCell<ConnectionState>,
     /// `None` before the handshake and after the end.
     stream: RefCell<Option<OwnedWriteHalf>>,
     /// Wakes the driver, to write or to end.
@@ -61,7 +61,7 @@ pub(crate) struct Connection {
 }
 
 #[derive(Debug)]
-struct State {
+struct ConnectionState {
     phase: Phase,
     was_ready: bool,
     outbox: Outbox,
@@ -113,7 +113,7 @@ impl Connection {
             takes_bodies,
             hello: hello(&endpoint),
             endpoint,
-            state: RefCell::new(State {
+            state: RefCell::new(ConnectionState {
                 phase: Phase::Opening,
                 was_ready: false,
                 outbox: Outbox::default(),
@@ -503,7 +503,7 @@ impl Connection {
     }
 }
 
-impl State {
+impl ConnectionState {
     fn take(&mut self, id: RequestId) -> Option<Waiting> {
         let waiting = self.waiting.remove(&id.get())?;
         let is_large_body = usize::from(waiting.is_large_body);

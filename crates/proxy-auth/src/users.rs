@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_that_does_not_exist_costs_what_another_one_costs() {
+    fn an_unknown_user_takes_the_time_of_a_known_one() {
         let table = table();
         for user in ["eve", "mallory", ""] {
             let decoy = table.decoy(user).unwrap();

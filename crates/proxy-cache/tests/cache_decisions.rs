@@ -227,7 +227,7 @@ fn the_lifetime_is_the_most_specific_one_that_is_stated() {
 }
 
 #[test]
-fn the_age_counts_what_earlier_caches_and_the_clock_say() {
+fn the_age_includes_the_time_in_earlier_caches() {
     let read = |fields| store_by(&[], fields, &settings()).unwrap();
     let plain = read(&[("cache-control", "max-age=60")]);
     assert_eq!(
@@ -472,7 +472,7 @@ fn a_stored_response_is_served_while_it_is_fresh() {
 }
 
 #[test]
-fn wishes_of_clients_narrow_and_widen_what_is_served() {
+fn request_cache_directives_narrow_and_widen_the_served_responses() {
     let fields: Fields<'_> = &[("cache-control", "max-age=10"), ("etag", "\"1\"")];
     let wish = |wish| decision(fields, &[("cache-control", wish)], 5);
     assert_eq!(wish("no-cache"), Decision::Revalidate);

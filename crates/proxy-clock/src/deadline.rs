@@ -65,16 +65,16 @@ impl Timer {
 
 /// The current timer of a connection or a stream, and the separate end of the whole exchange.
 pub struct Deadline {
-    state: Cell<State>,
+    state: Cell<DeadlineState>,
     /// [`Timer::Total`], if the exchange has one.
-    total: Cell<State>,
+    total: Cell<DeadlineState>,
     /// The tick at which the watcher is woken for any timer; [`Tick::MAX`] for none.
     alarm: Cell<Tick>,
     waker: Cell<Option<Waker>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum DeadlineState {
     #[default]
     Stopped,
     Running {
@@ -119,40 +119,41 @@ impl Deadline {
     /// Starts `timer` with the full length `wait`, to expire at `at`.
     #[inline]
     fn start_at(&self, at: Tick, timer: Timer, wait: Duration) {
-        self.state.set(State::Running { at, timer, wait });
+        self.state.set(DeadlineState::Running { at, timer, wait });
     }
 
     /// Stops the running timer and drops an untaken expiry. [`Timer::Total`] keeps running.
     #[inline]
     pub fn stop(&self) {
-        self.state.set(State::Stopped);
+        self.state.set(DeadlineState::Stopped);
     }
 
     /// Starts [`Timer::Total`] with length `wait`; starting or stopping other timers does not
     /// affect it. `None` stops it.
     #[inline]
     pub fn start_total(&self, clock: &Clock, wait: Option<Duration>) {
-        self.total
-            .set(wait.map_or(State::Stopped, |wait| State::Running {
+        self.total.set(
+            wait.map_or(DeadlineState::Stopped, |wait| DeadlineState::Running {
                 at: clock.after(wait),
                 timer: Timer::Total,
                 wait,
-            }));
+            }),
+        );
     }
 
     /// Stops every timer, [`Timer::Total`] too, at the end of the exchange.
     #[inline]
     pub fn clear(&self) {
         self.stop();
-        self.total.set(State::Stopped);
+        self.total.set(DeadlineState::Stopped);
     }
 
     /// The running timer, other than [`Timer::Total`].
     #[inline]
     pub fn running(&self) -> Option<Timer> {
         match self.state.get() {
-            State::Running { timer, .. } => Some(timer),
-            State::Stopped | State::Expired { .. } => None,
+            DeadlineState::Running { timer, .. } => Some(timer),
+            DeadlineState::Stopped | DeadlineState::Expired { .. } => None,
         }
     }
 
@@ -160,13 +161,13 @@ impl Deadline {
     #[inline]
     pub fn take_expired(&self) -> Option<(Timer, Duration)> {
         let cell = match self.total.get() {
-            State::Expired { .. } => &self.total,
-            State::Stopped | State::Running { .. } => &self.state,
+            DeadlineState::Expired { .. } => &self.total,
+            DeadlineState::Stopped | DeadlineState::Running { .. } => &self.state,
         };
-        let State::Expired { timer, wait } = cell.get() else {
+        let DeadlineState::Expired { timer, wait } = cell.get() else {
             return None;
         };
-        cell.set(State::Stopped);
+        cell.set(DeadlineState::Stopped);
         Some((timer, wait))
     }
 
@@ -174,8 +175,8 @@ impl Deadline {
     #[inline]
     pub fn expired(&self) -> Option<Timer> {
         let expired = |state| match state {
-            State::Expired { timer, .. } => Some(timer),
-            State::Stopped | State::Running { .. } => None,
+            DeadlineState::Expired { timer, .. } => Some(timer),
+            DeadlineState::Stopped | DeadlineState::Running { .. } => None,
         };
         expired(self.total.get()).or_else(|| expired(self.state.get()))
     }
@@ -208,10 +209,10 @@ impl Deadline {
             self.wake();
         }
         for cell in [&self.state, &self.total] {
-            if let State::Running { at, timer, wait } = cell.get()
+            if let DeadlineState::Running { at, timer, wait } = cell.get()
                 && at <= now
             {
-                cell.set(State::Expired { timer, wait });
+                cell.set(DeadlineState::Expired { timer, wait });
                 self.wake();
             }
         }

@@ -68,7 +68,7 @@ mod tests {
     const ALL: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
     #[test]
-    fn the_best_weight_goes_first_and_zero_refuses() {
+    fn the_coding_with_the_highest_weight_wins_and_zero_refuses() {
         for (value, names) in [
             ("gzip, deflate, br, zstd", "br zstd gzip"),
             ("gzip;q=1.0, br;q=0.5", "gzip br"),

@@ -73,7 +73,7 @@ struct Zstd {
     content: Content,
 }
 
-/// Compressed bytes that are decompressed before the content is handed on. It bounds the memory of one
+/// Compressed bytes that are decompressed before the content is forwarded. It bounds the memory of one
 /// step to this times the ratio.
 const STEP_BYTES: usize = 1_024;
 const BUFFER_BYTES: usize = 4_096;
@@ -164,7 +164,7 @@ impl Decoder {
 
     fn decode(&mut self, step: &[u8], take: &mut impl FnMut(&[u8])) -> Result<(), DecodingError> {
         let written = self.writer.write(step);
-        self.hand_on(written, take)
+        self.forward(written, take)
     }
 
     fn end(&mut self, take: &mut impl FnMut(&[u8])) -> Result<(), DecodingError> {
@@ -174,14 +174,14 @@ impl Decoder {
             Writer::Brotli(writer) => writer.close(),
             Writer::Zstd(zstd) => zstd.finish(),
         };
-        self.hand_on(ended, take)?;
+        self.forward(ended, take)?;
         match &mut self.inner {
             None => Ok(()),
             Some(inner) => inner.end(take),
         }
     }
 
-    fn hand_on(
+    fn forward(
         &mut self,
         done: io::Result<()>,
         take: &mut impl FnMut(&[u8]),

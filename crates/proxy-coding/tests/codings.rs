@@ -52,7 +52,7 @@ fn text(bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn every_coding_gives_back_what_it_got() {
+fn every_coding_decodes_its_own_output() {
     for coding in ALL {
         for body in [Vec::new(), b"a".to_vec(), text(300_000)] {
             let small = compress(coding, &body);
@@ -150,7 +150,7 @@ fn bodies_that_are_cut_or_garbled_are_malformed() {
 }
 
 #[test]
-fn several_codings_are_undone_in_turn() {
+fn several_codings_are_decoded_in_reverse_order() {
     let body = text(300_000);
     for first in ALL {
         for second in ALL {

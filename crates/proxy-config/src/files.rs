@@ -116,7 +116,10 @@ fn on_disk(pattern: &str) -> Vec<String> {
     };
     let mut found = vec![root];
     for part in rest.split('/').filter(|part| !part.is_empty()) {
-        found = found.iter().flat_map(|folder| step(folder, part)).collect();
+        found = found
+            .iter()
+            .flat_map(|folder| matching_entries(folder, part))
+            .collect();
     }
     found.retain(|name| Path::new(name).is_file());
     found.sort();
@@ -124,7 +127,7 @@ fn on_disk(pattern: &str) -> Vec<String> {
 }
 
 /// The entries of `folder` that match `part` of a glob pattern.
-fn step(folder: &str, part: &str) -> Vec<String> {
+fn matching_entries(folder: &str, part: &str) -> Vec<String> {
     let join = |name: &str| match folder {
         "" => name.to_owned(),
         folder if folder.ends_with('/') => format!("{folder}{name}"),

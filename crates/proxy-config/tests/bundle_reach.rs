@@ -303,7 +303,7 @@ fn every_path_socket_and_address_of_the_registry_is_marked() {
 }
 
 #[test]
-fn a_bundle_uses_what_the_machine_allows() {
+fn a_bundle_may_use_the_allowed_parts_of_the_machine() {
     let machine = Machine::new();
     fs::write(machine.at("data/active/digest/404.html"), "<p>gone</p>").unwrap();
     let www = machine.at("srv/www");
@@ -457,7 +457,7 @@ fn no_name_leads_a_bundle_into_the_data_folder() {
 }
 
 #[test]
-fn a_block_that_is_gone_from_the_own_file_allows_nothing() {
+fn a_block_removed_from_the_own_file_allows_nothing() {
     let machine = Machine::new();
     fs::write(machine.at("empty.kdl"), "").unwrap();
     let entry = machine.at("data/active/digest/proxy.kdl");

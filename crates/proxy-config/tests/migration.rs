@@ -56,7 +56,7 @@ fn site(upstream: &str, before: &str, inside: &str) -> String {
 
 proptest! {
     #[test]
-    fn a_text_without_deprecated_settings_stays_as_it_is(
+    fn a_text_without_deprecated_settings_is_unchanged(
         (before, inside) in (odd_lines(), odd_lines()),
     ) {
         let text = site("\"a\"", &before, &inside);
@@ -165,7 +165,7 @@ fn a_deprecated_property_opens_a_block_where_there_is_none() {
 
 /// The `kdl` crate's tree does not hold comments in a node's type annotation.
 #[test]
-fn a_text_that_the_tree_cannot_hold_stays_as_it_is_and_says_what_to_do() {
+fn an_unsupported_text_is_not_rewritten_and_has_a_remedy() {
     let text = "upstreams {\n  upstream \"a\" { timeout-ms 9 }\n}\n( /* b */ c)d\n";
     let (unchanged, notes) = migrated(text);
     assert_eq!(unchanged, text);

@@ -27,12 +27,12 @@ pub(crate) struct SystemFiles {
     stamps: [Option<Stamp>; 2],
 }
 
-/// Detects changes of a file.
+/// Metadata of a file, which a write or a replacement changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
     inode: u64,
-    length: u64,
+    size_bytes: u64,
     /// Time of the last change of contents or metadata, since 1970.
     changed_secs: i64,
     changed_nanos: i64,
@@ -66,7 +66,7 @@ fn stamp(path: &str) -> Option<Stamp> {
     Some(Stamp {
         device: file.dev(),
         inode: file.ino(),
-        length: file.len(),
+        size_bytes: file.len(),
         changed_secs: file.ctime(),
         changed_nanos: file.ctime_nsec(),
     })

@@ -82,8 +82,12 @@ impl Problem {
             | Detail::LimitAtLeast { .. }
             | Detail::After(_) => "",
         };
-        // Clients of the admin interface are operators, and the text describes their own input.
-        let is_theirs = reader == Reader::Log || self.reason() == Reason::AdminBodyInvalid;
+        // Clients of the admin interface are operators.
+        let is_admin = matches!(
+            self.reason(),
+            Reason::AdminBodyInvalid | Reason::AdminTargetUnknown
+        );
+        let is_theirs = reader == Reader::Log || is_admin;
         match reader {
             _ if is_theirs && !text.is_empty() => text,
             Reader::Client if self.error_type() == ErrorType::Upstream => self.side(),

@@ -159,9 +159,10 @@ fn every_type_is_among_the_cases() {
 
 #[test]
 fn no_text_of_the_log_reaches_a_client() {
-    // Only the admin interface uses it, and operators must see the fault of their body.
-    let by_operators = |reason: &&Reason| **reason == Reason::AdminBodyInvalid;
-    for reason in Reason::ALL.iter().filter(|reason| !by_operators(reason)) {
+    // Only the admin interface has these reasons, and its clients are operators.
+    let for_operators = [Reason::AdminBodyInvalid, Reason::AdminTargetUnknown];
+    let for_clients = |reason: &&Reason| !for_operators.contains(reason);
+    for reason in Reason::ALL.iter().filter(for_clients) {
         for detail in [Detail::text(SECRET), Detail::named("shop", SECRET)] {
             let problem = Problem::new(*reason, detail);
             let shown = [

@@ -113,7 +113,7 @@ fn types_have_the_statuses_and_codes_of_the_contract() {
 }
 
 #[test]
-fn every_type_owns_a_reason_and_says_what_it_means() {
+fn every_type_has_a_reason_and_a_meaning() {
     for kind in ErrorType::ALL {
         assert!(
             Reason::ALL.iter().any(|reason| reason.error_type() == kind),
@@ -291,7 +291,7 @@ const FAULTS_OF_TARGETS: &[(Blame, &[&str])] = &[
 ];
 
 #[test]
-fn a_breaker_moves_only_by_what_the_target_did() {
+fn a_breaker_changes_only_by_outcomes_of_its_target() {
     for reason in Reason::ALL {
         let listed = FAULTS_OF_TARGETS
             .iter()
@@ -344,7 +344,7 @@ fn grpc_callers_get_the_nearest_status() {
 }
 
 #[test]
-fn every_status_in_use_has_words() {
+fn every_used_status_has_a_reason_phrase() {
     for reason in Reason::ALL {
         assert!(!status_text(reason.status()).is_empty(), "{reason}");
     }

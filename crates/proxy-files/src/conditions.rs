@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_of_the_file_that_the_client_knows_or_of_none() {
+    fn a_range_is_served_only_of_the_file_version_that_the_client_has() {
         let range = ("range", "bytes=0-1");
         for (known, is_taken) in [
             ("\"a,b\"", true),

@@ -120,8 +120,8 @@ impl Directory {
             None => Err(FileError::Missing),
         };
         match (found, &self.fallback) {
-            (Ok(Found::Directory), _) => redirect(asked),
-            (Ok(Found::File(file, name)), _) => self.send(&root, file, &name, asked, now),
+            (Ok(EntryKind::Directory), _) => redirect(asked),
+            (Ok(EntryKind::File(file, name)), _) => self.send(&root, file, &name, asked, now),
             (Err(FileError::Missing), Some(fallback)) => {
                 let file = Opened::from_fd(beneath::file(&root, fallback)?)?.file()?;
                 self.send(&root, file, fallback, asked, now)
@@ -130,16 +130,16 @@ impl Directory {
         }
     }
 
-    fn find(&self, root: &OwnedFd, path: &FilePath) -> Result<Found, FileError> {
+    fn find(&self, root: &OwnedFd, path: &FilePath) -> Result<EntryKind, FileError> {
         let name = if path.is_folder() {
             path.relative().join(&self.index)
         } else {
             path.relative().to_owned()
         };
         match Opened::from_fd(beneath::file(root, &name)?)? {
-            Opened::File(file) => Ok(Found::File(file, name)),
+            Opened::File(file) => Ok(EntryKind::File(file, name)),
             Opened::Directory if path.is_folder() => Err(FileError::Missing),
-            Opened::Directory => Ok(Found::Directory),
+            Opened::Directory => Ok(EntryKind::Directory),
         }
     }
 
@@ -206,7 +206,7 @@ impl Directory {
 }
 
 /// The kind of entry that a name refers to.
-enum Found {
+enum EntryKind {
     File(Facts, PathBuf),
     Directory,
 }

@@ -67,7 +67,7 @@ impl RequestValidator {
         } else {
             self.read(&mut input).err()
         };
-        self.correlation.keep(bytes);
+        self.correlation.copy_from(bytes);
         Scan {
             accepted: input.at,
             stop,

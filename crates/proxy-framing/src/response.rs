@@ -202,7 +202,7 @@ impl ResponseValidator {
             let progress = match &mut self.part {
                 Part::Line(_) if expected.is_none() => idle(input),
                 Part::Line(line) => line.scan(input, &self.limits, |status| {
-                    may(status, expected, informational)
+                    check_status(status, expected, informational)
                 }),
                 Part::Fields(fields) => fields.scan(input, &self.limits, &mut Correlation::Absent),
                 Part::Body(body) => body.scan(input, &self.limits),
@@ -240,7 +240,7 @@ impl ResponseValidator {
             && line.is_blank()
             && self.expected.is_some()
             && let Some((answered, after)) = status_line::plain(input.rest(), &self.limits)
-            && may(answered.status, self.expected, self.informational).is_ok()
+            && check_status(answered.status, self.expected, self.informational).is_ok()
         {
             let from = input.at;
             input.at = input.bytes.len() - after.len();
@@ -314,7 +314,11 @@ fn idle(input: &Input<'_>) -> Result<Progress, FramingError> {
 }
 
 /// Checks that a response with this status is legal now.
-fn may(status: u16, expected: Option<RequestKind>, informational: u8) -> Result<(), FramingError> {
+fn check_status(
+    status: u16,
+    expected: Option<RequestKind>,
+    informational: u8,
+) -> Result<(), FramingError> {
     match status {
         101 if expected == Some(RequestKind::Upgrade) => Ok(()),
         101 => Err(FramingError::UnaskedUpgrade),

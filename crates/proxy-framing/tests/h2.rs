@@ -145,7 +145,7 @@ fn seen(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn the_first_section_of_a_stream_passes_as_it_came() {
+fn the_first_section_of_a_stream_is_unchanged() {
     let heads = [
         frame_on(1, 1, END_HEADERS | END_STREAM, b"\x82"),
         frame_on(3, 1, END_HEADERS | PADDED, b"\x01\x82\0"),
@@ -231,7 +231,7 @@ fn a_section_has_a_largest_size() {
 }
 
 #[test]
-fn a_listener_says_how_many_streams_may_be_reset() {
+fn a_listener_limits_reset_streams() {
     let mut meter = FrameMeter::new(16, 1 << 16);
     meter.pass(PREFACE, 0).unwrap();
     let reset = frame(3, 0, &[0; 4]);

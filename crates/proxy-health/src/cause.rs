@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draining_target_is_well_and_takes_no_requests() {
+    fn a_draining_target_is_healthy_and_gets_no_requests() {
         let flags = HealthFlags::default();
         let change = flags.set(HealthCause::Draining);
 

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn checks_are_spread_by_a_tenth_either_way() {
+    fn intervals_of_checks_vary_by_a_tenth() {
         let timing = CheckProfile::Default.timing();
 
         assert_eq!(timing.next_interval(0, None), Duration::from_secs(9));

@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn words_hold_what_was_put_in() {
+    fn packed_words_unpack_to_the_same_values() {
         let window = Window {
             number: (1 << 20) - 1,
             requests: Window::MAX_COUNT,

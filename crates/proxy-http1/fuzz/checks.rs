@@ -35,11 +35,14 @@ pub(crate) fn request(data: &[u8]) {
     let mut unread = BytesMut::from(accepted);
     let head = take(&mut unread, noted);
     let length_of_head = head.as_bytes().len();
-    let read = read_request(head).expect("http takes what is accepted");
+    let read = read_request(head).expect("`http` accepts every accepted head");
 
     let mut fields = [EMPTY_HEADER; 101];
     let mut parsed = httparse::Request::new(&mut fields);
-    let length = parsed.parse(accepted).expect("httparse takes it").unwrap();
+    let length = parsed
+        .parse(accepted)
+        .expect("`httparse` accepts every accepted head")
+        .unwrap();
     assert_eq!(length, length_of_head);
     assert_eq!(parsed.method, Some(read.request.method().as_str()));
     if let Some(fields) = &read.fields {
@@ -86,11 +89,14 @@ pub(crate) fn response(data: &[u8]) {
     let accepted = data.get(..accepted).unwrap_or_default();
     let mut unread = BytesMut::from(accepted);
     let head = take(&mut unread, noted);
-    let read = read_response(&head, kind).expect("http takes what is accepted");
+    let read = read_response(&head, kind).expect("`http` accepts every accepted head");
 
     let mut fields = [EMPTY_HEADER; 101];
     let mut parsed = httparse::Response::new(&mut fields);
-    let length = parsed.parse(accepted).expect("httparse takes it").unwrap();
+    let length = parsed
+        .parse(accepted)
+        .expect("`httparse` accepts every accepted head")
+        .unwrap();
     assert_eq!(length, head.as_bytes().len());
     assert_eq!(parsed.code, Some(read.response.status().as_u16()));
     same_fields(parsed.headers, read.response.headers());

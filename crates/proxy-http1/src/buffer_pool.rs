@@ -48,7 +48,7 @@ impl<T> Pool<T> {
     }
 
     /// Adds an empty buffer with room for `capacity` fields, unless the pool is full.
-    fn keep(&mut self, buffer: T, capacity: usize) {
+    fn recycle(&mut self, buffer: T, capacity: usize) {
         if self.fields + capacity <= MAX_POOLED_FIELDS {
             self.fields += capacity;
             self.buffers.push(buffer);
@@ -64,10 +64,10 @@ pub fn lines() -> Lines {
 }
 
 /// Returns a list to this thread's pool.
-pub(crate) fn keep_lines(lines: Lines) {
+pub(crate) fn recycle_lines(lines: Lines) {
     let room = lines.fields.capacity();
     if (1..=MAX_FIELDS).contains(&room) {
-        LINES.with_borrow_mut(|pool| pool.keep(lines, room));
+        LINES.with_borrow_mut(|pool| pool.recycle(lines, room));
     }
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn text() -> Vec<u8> {
     TEXT.take()
 }
 
-pub(crate) fn keep_text(mut text: Vec<u8>) {
+pub(crate) fn recycle_text(mut text: Vec<u8>) {
     if text.capacity() <= MAX_TEXT_BYTES {
         text.clear();
         TEXT.set(text);
@@ -90,12 +90,12 @@ pub(crate) fn map() -> HeaderMap {
 }
 
 /// Returns a map to this thread's pool.
-pub fn keep_map(mut map: HeaderMap) {
+pub fn recycle_map(mut map: HeaderMap) {
     bound_map(&mut map);
     let room = map.capacity();
     if (1..=MAX_FIELDS).contains(&room) {
         map.clear();
-        MAPS.with_borrow_mut(|pool| pool.keep(map, room));
+        MAPS.with_borrow_mut(|pool| pool.recycle(map, room));
     }
 }
 
@@ -116,12 +116,12 @@ mod tests {
     fn kept_buffers_are_empty() {
         let mut used = HeaderMap::new();
         used.insert("a", HeaderValue::from_static("1"));
-        keep_map(used);
+        recycle_map(used);
         let again = map();
         assert!(again.is_empty() && again.capacity() > 0);
         assert_eq!(map().capacity(), 0);
 
-        keep_text(b"text".to_vec());
+        recycle_text(b"text".to_vec());
         let again = text();
         assert!(again.is_empty() && again.capacity() > 0);
     }
@@ -137,7 +137,7 @@ mod tests {
                 bound_map(&mut used);
                 used.remove("a");
             }
-            keep_map(used);
+            recycle_map(used);
             assert_eq!(map().capacity(), 0);
         }
     }
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn the_room_in_all_kept_maps_together_is_bounded() {
         for _ in 0..1_000 {
-            keep_map(HeaderMap::with_capacity(48));
+            recycle_map(HeaderMap::with_capacity(48));
         }
         let kept = std::iter::repeat_with(map).map(|map| map.capacity());
         let room: usize = kept.take_while(|room| *room > 0).sum();
@@ -154,9 +154,9 @@ mod tests {
 
     #[test]
     fn large_buffers_are_not_kept() {
-        keep_map(HeaderMap::with_capacity(1000));
+        recycle_map(HeaderMap::with_capacity(1000));
         assert_eq!(map().capacity(), 0);
-        keep_text(Vec::with_capacity(MAX_TEXT_BYTES + 1));
+        recycle_text(Vec::with_capacity(MAX_TEXT_BYTES + 1));
         assert_eq!(text().capacity(), 0);
     }
 }

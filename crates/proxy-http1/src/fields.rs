@@ -46,7 +46,7 @@ impl Head {
 
 impl Drop for Head {
     fn drop(&mut self) {
-        buffer_pool::keep_lines(std::mem::take(&mut self.lines));
+        buffer_pool::recycle_lines(std::mem::take(&mut self.lines));
     }
 }
 

@@ -20,7 +20,7 @@ mod verbatim;
 
 pub use body_decoder::BodyDecoder;
 pub use body_length::BodyLength;
-pub use buffer_pool::{bound_map, keep_map, lines};
+pub use buffer_pool::{bound_map, lines, recycle_map};
 pub use fields::{Head, write_line};
 pub use message_writer::{Framing, MessageWriter, WriteError};
 pub use read_strategy::{ReadStrategy, limit_large_reads, poll_hang_up};

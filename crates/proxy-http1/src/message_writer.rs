@@ -48,12 +48,12 @@ pub struct MessageWriter<B> {
     owes_line_end: bool,
     body: Option<Upload<B>>,
     unflushed: bool,
-    state: State,
+    state: WriteState,
     sent: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum WriteState {
     #[default]
     Open,
     /// The body has failed; earlier bytes are still written.
@@ -102,7 +102,7 @@ impl<B> Default for MessageWriter<B> {
             owes_line_end: false,
             body: None,
             unflushed: false,
-            state: State::Open,
+            state: WriteState::Open,
             sent: 0,
         }
     }
@@ -136,7 +136,7 @@ impl<B> MessageWriter<B> {
     /// Returns true if all bytes are written.
     #[inline]
     pub fn is_done(&self) -> bool {
-        self.body.is_none() && !self.is_blocked() && self.state == State::Open
+        self.body.is_none() && !self.is_blocked() && self.state == WriteState::Open
     }
 
     /// Returns true if bytes wait until the peer accepts them.
@@ -147,7 +147,7 @@ impl<B> MessageWriter<B> {
 
     /// Returns true if the peer has closed its reading side; it may still send data.
     pub fn is_write_closed(&self) -> bool {
-        self.state == State::Deaf
+        self.state == WriteState::Deaf
     }
 
     /// Number of bytes written since [`Self::begin`].
@@ -162,7 +162,7 @@ impl<B> MessageWriter<B> {
     /// Drops unwritten bytes after a write error. The peer may have sent data before it closed, so
     /// reading decides how the exchange ends.
     fn forget(&mut self) {
-        self.state = State::Deaf;
+        self.state = WriteState::Deaf;
         self.text.clear();
         self.start = 0;
         self.piece = Bytes::new();
@@ -188,7 +188,7 @@ impl<B> MessageWriter<B> {
             self.piece = Bytes::new();
         }
         if self.start == self.text.len() {
-            buffer_pool::keep_text(std::mem::take(&mut self.text));
+            buffer_pool::recycle_text(std::mem::take(&mut self.text));
             self.start = 0;
         }
     }
@@ -233,7 +233,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
                     self.gather(cx)
                 };
                 if gathered.is_err() {
-                    self.state = State::Cut;
+                    self.state = WriteState::Cut;
                     self.body = None;
                 }
             }
@@ -243,9 +243,9 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
                     self.unflushed = false;
                 }
                 return match (self.state, &self.body) {
-                    (State::Cut, _) => Poll::Ready(Err(WriteError::Body)),
-                    (State::Open | State::Deaf, Some(_)) => Poll::Pending,
-                    (State::Open | State::Deaf, None) => Poll::Ready(Ok(())),
+                    (WriteState::Cut, _) => Poll::Ready(Err(WriteError::Body)),
+                    (WriteState::Open | WriteState::Deaf, Some(_)) => Poll::Pending,
+                    (WriteState::Open | WriteState::Deaf, None) => Poll::Ready(Ok(())),
                 };
             }
             match ready!(self.poll_write(cx, to)) {

@@ -23,7 +23,7 @@ const SHARED_READ_BYTES: usize = 32 * 1024 * 1024;
 
 /// Divisor of the remaining [`SHARED_READ_BYTES`]: the part that one connection may take, so that
 /// the first connections do not use it up.
-const SHARE: usize = 16;
+const SHARE_DIVISOR: usize = 16;
 
 /// Divisor of the process's memory limit: the part for a thread's large reads beyond
 /// [`LARGE_READ_BYTES`] each.
@@ -78,7 +78,7 @@ impl ReadStrategy {
     /// Doubles the read size `wanted`, within the shared memory.
     fn grow(&mut self, wanted: usize) {
         let more = (wanted * 2).min(self.most);
-        if more <= SHARED.get().saturating_sub(TAKEN.get()) / SHARE {
+        if more <= SHARED.get().saturating_sub(TAKEN.get()) / SHARE_DIVISOR {
             self.ask_for(Some(more));
         }
     }
@@ -120,12 +120,12 @@ impl ReadStrategy {
         SCRATCH.with_borrow_mut(|scratch| {
             let mut read = ReadBuf::new(&mut **scratch);
             ready!(Pin::new(from).poll_read(cx, &mut read))?;
-            let came = read.filled();
-            buffer.extend_from_slice(came);
-            if came.len() > GROW_ABOVE_BYTES {
+            let received = read.filled();
+            buffer.extend_from_slice(received);
+            if received.len() > GROW_ABOVE_BYTES {
                 self.ask_for(Some(LARGE_READ_BYTES));
             }
-            Poll::Ready(Ok(came.len()))
+            Poll::Ready(Ok(received.len()))
         })
     }
 }

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_client_keeps_only_what_it_asks_to_keep() {
+    fn an_http10_connection_is_kept_only_on_request() {
         assert!(!read("GET / HTTP/1.0\r\n\r\n").keeps);
         assert!(read("GET / HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n").keeps);
         assert!(!read("GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n").expects);

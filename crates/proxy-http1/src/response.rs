@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_a_body_has_none_whatever_its_fields_say() {
+    fn a_message_without_a_body_has_none_despite_its_fields() {
         for (head, kind) in [
             (
                 "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\n",
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_kept_as_its_version_and_options_say() {
+    fn version_and_connection_options_decide_on_keep_alive() {
         for (head, keeps) in [
             ("HTTP/1.1 200 OK\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\nconnection: x, Close\r\n\r\n", false),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_says_more_than_its_length_is_read() {
+    fn a_head_with_more_than_a_length_is_read_in_full() {
         const LENGTH: &str = "Content-Length: 5\r\n";
         for (status, fields, kind) in [
             ("204 No Content", "", RequestKind::Other),

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_come_out_as_they_went_in_and_no_more_than_asked_for() {
+    fn bytes_are_read_unchanged_and_at_most_as_many_as_requested() {
         on_a_runtime(async {
             let ((mut near, from), (to, mut far)) = (pair().await, pair().await);
             near.write_all(b"some bytes, and the next").await.unwrap();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_so_many_and_uses_empty_ones_again() {
+    fn a_thread_has_a_maximum_of_pipes_and_reuses_empty_ones() {
         let all: Vec<Pipe> = std::iter::from_fn(Pipe::take).collect();
         assert_eq!(all.len(), MAX_PIPES_IN_USE);
         drop(all);

@@ -172,7 +172,7 @@ mod tests {
     use proxy_framing::Lines;
 
     #[test]
-    fn fields_are_written_as_they_came_with_names_in_lower_case() {
+    fn field_values_are_written_unchanged_with_lower_case_names() {
         let head = "HTTP/1.1 200 OK\r\nX-A: 1\r\nSet-Cookie:\ta; B \r\nx-Skip: 2\r\n\
             Content-Length: 5\r\nSET-cookie: c\r\nx-empty:\r\nTab:\tt\r\n\r\n";
         let head = Head::take(&mut BytesMut::from(head), Lines::new()).unwrap();

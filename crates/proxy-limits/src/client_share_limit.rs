@@ -79,7 +79,7 @@ impl ClientShareLimit {
     ) -> Result<ClientSharePermit, LimitReached> {
         let (unit, before) = self.limit.acquire_after()?;
         let counted = if before.is_short() {
-            Some(self.count(client(), before)?)
+            Some(self.count_unit(client(), before)?)
         } else {
             None
         };
@@ -87,7 +87,7 @@ impl ClientShareLimit {
     }
 
     #[cold]
-    fn count(
+    fn count_unit(
         &self,
         client: ClientKey,
         before: Occupancy,

@@ -75,7 +75,7 @@ pub struct ShareCheck<'a> {
 const WEIGHT: u32 = 8;
 
 /// Units that a holder may have while any unit is free.
-const FLOOR: u32 = 16;
+const MIN_SHARE: u32 = 16;
 
 /// Units that one holder may have while `free` are free: `max(8 × free, 16)`.
 ///
@@ -93,7 +93,7 @@ const FLOOR: u32 = 16;
 #[must_use]
 pub const fn fair_share(free: u32) -> u32 {
     let share = free.saturating_mul(WEIGHT);
-    if share < FLOOR { FLOOR } else { share }
+    if share < MIN_SHARE { MIN_SHARE } else { share }
 }
 
 /// Minimum average of units for each client that makes the clients of a route or an upstream
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_heavy_clients_of_a_route_leave_a_unit_to_others_and_room_to_other_routes() {
+    fn a_hundred_heavy_clients_of_a_route_leave_units_to_other_clients_and_routes() {
         for greedy in [55, 60, 100] {
             let mut limit = Limit::new(1_000);
             for round in 0..20_000_u32 {
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_unit_lets_its_holder_take_another() {
+    fn a_released_unit_can_be_acquired_again() {
         let mut limit = Limit::new(1_000);
         while limit.take(claim(1, 1, 1)) {}
         let last = limit.taken.len() - 1;

@@ -52,8 +52,8 @@ pub(crate) struct Gcra {
 /// Greatest capacity in units, so that words beyond `now` fill a sixteenth of the line at most.
 const MAX_CAPACITY: u64 = 1 << 60;
 
-/// Half of the line is the past.
-const PAST: u64 = 1 << 63;
+/// Maximum distance ahead of now; a larger one, modulo 2^64, lies in the past.
+const MAX_AHEAD: u64 = 1 << 63;
 
 impl Gcra {
     pub(crate) fn new(settings: RateLimitSettings) -> Result<Self, RateError> {
@@ -74,7 +74,7 @@ impl Gcra {
 
     /// Maximum time that a word may stay untouched.
     pub(crate) fn settle_within(&self) -> Duration {
-        Duration::from_nanos(PAST / self.step)
+        Duration::from_nanos(MAX_AHEAD / self.step)
     }
 
     /// The word of a bucket that is full at `now_ns`.
@@ -102,8 +102,8 @@ impl Gcra {
         }
     }
 
-    /// Gives one request back to the bucket of `word`.
-    pub(crate) fn give_back(&self, word: &AtomicU64, now_ns: u64) {
+    /// Refunds one request to the bucket of `word`.
+    pub(crate) fn refund(&self, word: &AtomicU64, now_ns: u64) {
         let now = self.full(now_ns);
         let mut seen = word.load(Ordering::Relaxed);
         loop {
@@ -139,7 +139,7 @@ impl Gcra {
         // Values after `now` are in the past, when the bucket became full. A worker with a time
         // slightly older than the last writer's may find the word beyond the capacity: that value
         // is kept.
-        if ahead > PAST { 0 } else { ahead }
+        if ahead > MAX_AHEAD { 0 } else { ahead }
     }
 
     #[inline]

@@ -33,7 +33,7 @@ pub struct KeyedBuckets {
     evicted: AtomicU64,
     // Number of insertions: distinguishes them, and varies the set in which a search for room
     // begins.
-    hand: AtomicUsize,
+    insertions: AtomicUsize,
 }
 
 impl KeyedBuckets {
@@ -62,7 +62,7 @@ impl KeyedBuckets {
             capacity,
             keys: AtomicUsize::new(0),
             evicted: AtomicU64::new(0),
-            hand: AtomicUsize::new(0),
+            insertions: AtomicUsize::new(0),
         })
     }
 
@@ -78,12 +78,12 @@ impl KeyedBuckets {
         self.limit.admit(word, now_ns)
     }
 
-    /// Gives a token back to the bucket of `key` at `now_ns`. A key that was dropped meanwhile has
-    /// a full bucket.
-    pub fn give_back(&self, key: &RateKey<'_>, now_ns: u64) {
+    /// Refunds one request to the bucket of `key` at `now_ns`. A key that was dropped meanwhile
+    /// has a full bucket.
+    pub fn refund(&self, key: &RateKey<'_>, now_ns: u64) {
         let hash = Set::key_from_hash(self.seed.hash(key));
         if let Some(word) = self.set_of(hash).find(hash) {
-            self.limit.give_back(word, now_ns);
+            self.limit.refund(word, now_ns);
         }
     }
 
@@ -139,7 +139,10 @@ impl KeyedBuckets {
         let until_full = |word: u64| word.wrapping_sub(now).cast_signed();
         let reserved = self.reserve();
         // Each insertion has its own count, so that threads rarely use the same mark.
-        let [mark, ..] = self.hand.fetch_add(1, Ordering::Relaxed).to_le_bytes();
+        let [mark, ..] = self
+            .insertions
+            .fetch_add(1, Ordering::Relaxed)
+            .to_le_bytes();
         let inserted = set.insert(hash, now, mark, reserved, until_full);
         let (reserved, dropped) = (usize::from(reserved), inserted.dropped);
         self.evicted.fetch_add(dropped as u64, Ordering::Relaxed);
@@ -164,7 +167,7 @@ impl KeyedBuckets {
     }
 
     fn drop_elsewhere(&self, own: &Set, order: impl Fn(u64) -> i64) {
-        let from = self.hand.load(Ordering::Relaxed) % self.sets.len();
+        let from = self.insertions.load(Ordering::Relaxed) % self.sets.len();
         let sets = self.sets.iter().cycle().skip(from).take(SETS_SEARCHED);
         let mut others = sets.filter(|set| !std::ptr::eq(*set, own));
         if others.any(|set| set.drop_one(&order)) {
@@ -223,12 +226,12 @@ mod tests {
         assert!(table.admit(&client(1), 0).admitted);
         assert!(!table.admit(&client(1), 0).admitted);
 
-        table.give_back(&client(1), 0);
+        table.refund(&client(1), 0);
 
         assert_eq!(table.peek(&client(1), 0).remaining, 1);
         for _ in 0..3 {
-            table.give_back(&client(1), 0);
-            table.give_back(&client(2), 0);
+            table.refund(&client(1), 0);
+            table.refund(&client(2), 0);
         }
         assert_eq!(table.peek(&client(1), 0).remaining, 2, "never above full");
         assert_eq!(table.keys(), 1);

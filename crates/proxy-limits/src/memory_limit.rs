@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_have_what_the_rest_leaves_below_85_percent() {
+    fn bodies_may_use_memory_up_to_85_percent_of_the_limit() {
         let memory = limit(Some(1_000), None);
         let body = |bytes| {
             let body = BodyReservation::new(memory.bodies());

@@ -20,21 +20,21 @@ pub struct RetryBudget {
 }
 
 const BALANCE_BITS: u32 = 32;
-const REQUEST: u64 = 100;
+const CREDIT_PER_REQUEST: u64 = 100;
 const SECOND_NS: u64 = 1_000_000_000;
 
 impl RetryBudget {
     /// Counts `requests`, without retries, that arrived until `now_ns`.
     #[inline]
     pub fn record_requests(&self, requests: u64, now_ns: u64) {
-        let earned = requests.saturating_mul(REQUEST);
+        let earned = requests.saturating_mul(CREDIT_PER_REQUEST);
         self.change(now_ns, |balance| Some(balance.saturating_add(earned)));
     }
 
     /// Takes one retry at `now_ns`. False if the budget is exhausted.
     pub fn try_retry(&self, percent: u32, now_ns: u64) -> bool {
         let share = u64::from(percent.min(100));
-        let price = (100 * REQUEST).checked_div(share);
+        let price = (100 * CREDIT_PER_REQUEST).checked_div(share);
         price.is_some_and(|price| self.change(now_ns, |balance| balance.checked_sub(price)))
             || self.try_beyond(now_ns)
     }

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_passes_whole_and_then_one_at_a_time() {
+    fn a_burst_is_admitted_at_once_and_further_requests_by_the_rate() {
         let bucket = bucket(10, 1, 3, 77);
 
         let first = bucket.admit(77);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_together_get_what_one_would_get() {
+    fn several_threads_are_granted_as_many_as_one() {
         let (threads, rounds) = (4_u64, 20_000_u64);
         let bucket = bucket(1_000_000, 1, 100, 0);
         let (clock, admitted) = (AtomicU64::new(0), AtomicU64::new(0));

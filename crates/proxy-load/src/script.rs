@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_packed_as_the_standard_says() {
+    fn a_head_is_encoded_as_in_the_standard() {
         let mut script = script(&["/s"], 0, Protocol::Http2, Pacing::Closed);
         let expected = b"\x82\x87\x04\x02/s\x01\x09localhost\x0f\x2b\x09bench/1.0\x0f\x04\x03*/*";
         assert_eq!(script.next(), expected);

@@ -31,7 +31,7 @@ pub(crate) fn tests(site: &Site) -> Vec<Node> {
             host: &host,
             path: &path,
         };
-        if route.matches.is_empty() && !lookup.takes(position, route, sample) {
+        if route.matches.is_empty() && !lookup.may_be_shadowed(position, route, sample) {
             tests.extend(test(route, sample));
         }
     }

@@ -73,7 +73,7 @@ fn passwords_hold_for_the_whole_block() {
 }
 
 #[test]
-fn networks_hold_for_what_comes_after_their_refusal() {
+fn networks_apply_to_directives_after_their_refusal() {
     let outside = "@outside not remote_ip 10.0.0.0/8 192.0.2.1";
     for refusal in [
         "respond @outside 403",

@@ -3,7 +3,7 @@
 use proxy_migrate::{Language, Source, migrate};
 
 #[test]
-fn a_text_behind_a_check_is_not_served_without_it() {
+fn a_text_guarded_by_a_check_is_not_served_without_it() {
     for (check, is_served) in [
         ("basic_auth /a/* {\nann $2a$14$abc\n}", false),
         ("forward_auth /a/* 127.0.0.1:9091 {\nuri /verify\n}", false),

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_makes_a_name_secret_at_any_place_of_it() {
+    fn a_secret_word_anywhere_in_a_name_makes_it_secret() {
         for word in SECRET_WORDS {
             for name in [
                 word.to_owned(),

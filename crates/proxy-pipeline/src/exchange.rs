@@ -47,7 +47,7 @@ pub(crate) struct Exchange {
     pub(crate) is_grpc: bool,
     /// Forwarding claims of an untrusted client have been removed: any in the head were set by
     /// agents or by a token.
-    pub(crate) has_believed_claims: bool,
+    pub(crate) has_stripped_claims: bool,
     /// Names of the fields that agents or a token have set or removed.
     pub(crate) agent_fields: Vec<HeaderName>,
     // Boxed, because it is moved often and rarely read.
@@ -89,7 +89,7 @@ impl Exchange {
         let headers = &mut head.headers;
         let began = worker.time.elapsed();
         let protocol = protocol(head.version);
-        count(&worker, &client, protocol);
+        count_begin(&worker, &client, protocol);
         let listener_index = client.listener.get();
         let listener = active.plan.listeners().get(listener_index);
         let trusted = listener.map_or(&[][..], |listener| &listener.trusted_proxies);
@@ -121,7 +121,7 @@ impl Exchange {
             head,
             body: Some(body),
             is_grpc,
-            has_believed_claims: false,
+            has_stripped_claims: false,
             agent_fields: Vec::new(),
             completion,
             active,
@@ -178,7 +178,7 @@ impl Exchange {
             head,
             body: None,
             is_grpc: false,
-            has_believed_claims: false,
+            has_stripped_claims: false,
             agent_fields: Vec::new(),
             completion,
             active,
@@ -196,29 +196,32 @@ impl Exchange {
 
     /// A copy of the request with `head` and no body, neither counted as a request nor logged.
     pub(crate) fn copy(&self, head: Parts) -> Self {
-        let of = &*self.completion;
+        let original = &*self.completion;
         let (head, ()) = InboundHead::read(head, None, |_| ());
-        let (listener, terms) = (Rc::clone(&of.client.listener), Rc::clone(&of.client.terms));
-        let peer = of.client.peer.clone();
+        let (listener, terms) = (
+            Rc::clone(&original.client.listener),
+            Rc::clone(&original.client.terms),
+        );
+        let peer = original.client.peer.clone();
         let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
         let completion = Box::new(CompletionGuard {
-            worker: Rc::clone(&of.worker),
+            worker: Rc::clone(&original.worker),
             origin: Origin::Plan(Rc::clone(&self.active)),
-            watch: of.worker.watch_reloads(),
+            watch: original.worker.watch_reloads(),
             client: Rc::clone(&client),
             record: ExchangeRecord {
                 kind: ExchangeKind::Copy,
                 ..ExchangeRecord::new(
-                    of.worker.time.elapsed(),
-                    of.record.correlation_id.clone(),
-                    of.record.protocol,
-                    of.record.client_ip,
+                    original.worker.time.elapsed(),
+                    original.record.correlation_id.clone(),
+                    original.record.protocol,
+                    original.record.client_ip,
                 )
             },
         });
         Self {
             is_grpc: self.is_grpc,
-            has_believed_claims: self.has_believed_claims,
+            has_stripped_claims: self.has_stripped_claims,
             agent_fields: self.agent_fields.clone(),
             head,
             body: None,
@@ -364,12 +367,12 @@ impl Exchange {
     #[cold]
     pub(crate) fn strip_claims(&mut self) {
         // The remaining claims were set by the proxy.
-        if self.has_believed_claims {
+        if self.has_stripped_claims {
             return;
         }
         let is_trusted = self.client().peer.trusted.get();
         hop_by_hop::strip_for_agents(&mut self.head.headers, is_trusted);
-        self.has_believed_claims = !is_trusted;
+        self.has_stripped_claims = !is_trusted;
     }
 
     /// Records the user of the request, after a right password or a valid token.
@@ -498,7 +501,7 @@ impl Exchange {
     }
 
     /// Restores the target of a request that could not be forwarded, for its record.
-    pub(crate) fn take_back(&mut self, request: &mut Request<RequestBody>) {
+    pub(crate) fn restore_target(&mut self, request: &mut Request<RequestBody>) {
         self.head.uri = std::mem::take(request.uri_mut());
         if let Some(raw) = request.extensions_mut().remove::<RawTarget>() {
             self.head.extensions.insert(raw);
@@ -545,7 +548,7 @@ fn correlation_id(worker: &Worker, headers: &IndexedHeaders, began: Duration) ->
 
 /// Counts a request that begins; the guard of its completion counts its end.
 #[inline]
-fn count(worker: &Worker, client: &ConnectionInfo, protocol: Protocol) {
+fn count_begin(worker: &Worker, client: &ConnectionInfo, protocol: Protocol) {
     client.in_flight.set(client.in_flight.get() + 1);
     client.requests.set(client.requests.get() + 1);
     worker.metrics.requests_in_flight.add(1);

@@ -39,7 +39,7 @@ use proxy_clock::{RequestTimers, Tick};
 use proxy_errors::{Blame, Detail, Problem, Reason};
 use proxy_framing::RequestKind;
 use proxy_health::BreakerPermit;
-use proxy_http1::keep_map;
+use proxy_http1::recycle_map;
 use proxy_plan::{RoutePlan, UpstreamPlan, UpstreamStates};
 use proxy_pool::{ConnectError, ExpectedResponse, ResponseBody};
 use proxy_upstream::LoadBalancer;
@@ -63,7 +63,7 @@ pub(crate) async fn send(
         let (reading, progress) = upload(exchange, to.route, any_rate, unread, &timers);
         exchange.record().upload = Some(progress);
         let limit = to.route.max_body_buffer_bytes;
-        let holding = held_request::hold(exchange, limit, &to.upstream.name, reading);
+        let holding = held_request::buffer_request(exchange, limit, &to.upstream.name, reading);
         let held = Box::pin(holding).await?;
         timers.stop();
         body = Some(held).filter(|body| !body.is_end_stream());
@@ -231,7 +231,7 @@ impl Attempts<'_, '_> {
             match tried {
                 AttemptOutcome::Answered(answered) => {
                     self.answered(began);
-                    keep_map(std::mem::take(self.request.headers_mut()));
+                    recycle_map(std::mem::take(self.request.headers_mut()));
                     return Ok(answered);
                 }
                 AttemptOutcome::RetrySame => {}
@@ -306,7 +306,7 @@ impl Attempts<'_, '_> {
         let mut response = self.build_response(answered, requested)?;
         let buffer = self.exchange.worker().body_buffer();
         let max_bytes = self.to.route.max_body_buffer_bytes;
-        match held_response::hold(&mut response, buffer, max_bytes).await {
+        match held_response::buffer_response(&mut response, buffer, max_bytes).await {
             Ok(()) => Ok(response),
             Err(Interruption::Own(problem)) => Err(problem),
             Err(Interruption::Upstream(fault)) => Err(self.problem(&fault)),
@@ -328,7 +328,7 @@ impl Attempts<'_, '_> {
             return;
         }
         self.exchange.observe_outcome(self.to.upstream, failed);
-        circuit_breaker::settle(self.exchange, Some(failed));
+        circuit_breaker::record_outcome(self.exchange, Some(failed));
     }
 
     /// Postpones the outcome of a response that has only begun to the end of its body. Returns
@@ -346,7 +346,7 @@ impl Attempts<'_, '_> {
         }
         record.target_outcome = TargetOutcome::AtEnd;
         if record.breaker.as_ref().is_none_or(BreakerPermit::is_probe) {
-            circuit_breaker::settle(self.exchange, Some(false));
+            circuit_breaker::record_outcome(self.exchange, Some(false));
         }
         true
     }
@@ -354,9 +354,9 @@ impl Attempts<'_, '_> {
     /// Settles the breaker's permit of a request that failed, and takes its head back for its
     /// record.
     fn settle_failure(&mut self, problem: &Problem) {
-        self.exchange.take_back(&mut self.request);
+        self.exchange.restore_target(&mut self.request);
         let failed = self.is_targets_fault(problem.reason()).then_some(true);
-        circuit_breaker::settle(self.exchange, failed);
+        circuit_breaker::record_outcome(self.exchange, failed);
     }
 
     /// Writes locations and cookies back, if the route rewrites paths.

@@ -185,28 +185,28 @@ impl Plan {
         if head.method == Method::CONNECT {
             return Err(Problem::new(Reason::ConnectMethodRefused, Detail::None));
         }
-        let (_, reached) = self.see(head)?;
+        let (_, reached) = self.normalize_and_route(head)?;
         reached
             .and_then(|index| self.routes.get(index))
             .ok_or_else(|| Problem::new(Reason::RouteNotFound, Detail::None))
     }
 
     /// The normalized head, and the index of the route that matches it.
-    pub(crate) fn see<'a>(
+    pub(crate) fn normalize_and_route<'a>(
         &'a self,
         head: &RequestHead<'a>,
     ) -> Result<(NormalizedHead<'a>, Option<usize>), Problem> {
         let listener = self.listeners.get(head.listener);
         let name = listener.map_or("", |listener| &listener.name);
         let seen = NormalizedHead::normalize(head, name)?;
-        let reached = self.reach(head.listener, &seen.as_head(head));
+        let reached = self.matching_route(head.listener, &seen.as_head(head));
         if !seen.is_plain {
             self.check_path(head, &seen, reached)?;
         }
         Ok((seen, reached))
     }
 
-    fn reach(&self, listener: usize, head: &Head<'_>) -> Option<usize> {
+    fn matching_route(&self, listener: usize, head: &Head<'_>) -> Option<usize> {
         let found = self.router.find(head);
         found.or_else(|| self.listeners.get(listener)?.default_route)
     }
@@ -240,7 +240,7 @@ impl Plan {
         }
         let plainly = seen.as_head(head);
         let elsewhere = paths.iter().find_map(|path| {
-            let other = self.reach(head.listener, &Head { path, ..plainly });
+            let other = self.matching_route(head.listener, &Head { path, ..plainly });
             (other != reached).then_some((path, other))
         });
         match elsewhere {

@@ -34,8 +34,13 @@ impl Resolution {
         self.0.get(name)
     }
 
-    /// Notes a good answer: at least one address. Returns whether it differs from the last one.
-    pub fn found(&mut self, name: TargetAddress, mut addresses: Vec<ResolvedAddress>) -> bool {
+    /// Records the addresses of a successful look-up, at least one. Returns true if they differ from
+    /// the last ones.
+    pub fn record_addresses(
+        &mut self,
+        name: TargetAddress,
+        mut addresses: Vec<ResolvedAddress>,
+    ) -> bool {
         addresses.sort_unstable();
         addresses.dedup_by_key(|one| one.address);
         let found = NameResolution::Addresses(addresses.into());
@@ -44,7 +49,7 @@ impl Resolution {
     }
 
     /// Records a failure. The last good answer is kept; returns true if there is none.
-    pub fn failed(&mut self, name: TargetAddress, error: &str, now: SystemTime) -> bool {
+    pub fn record_failure(&mut self, name: TargetAddress, error: &str, now: SystemTime) -> bool {
         let since = match self.0.get(&name) {
             Some(NameResolution::Addresses(_)) => return false,
             Some(NameResolution::Failed { since, .. }) => *since,
@@ -81,19 +86,19 @@ mod tests {
         let mut resolution = Resolution::default();
         let [one, two] = ["10.0.0.1:80", "10.0.0.2:80"].map(at);
 
-        assert!(resolution.found(name(), vec![two, one]));
-        assert!(!resolution.found(name(), vec![one, two, one]));
-        assert!(resolution.found(name(), vec![one]));
+        assert!(resolution.record_addresses(name(), vec![two, one]));
+        assert!(!resolution.record_addresses(name(), vec![one, two, one]));
+        assert!(resolution.record_addresses(name(), vec![one]));
     }
 
     #[test]
     fn a_failure_keeps_the_last_good_answer() {
         let mut resolution = Resolution::default();
         let now = SystemTime::UNIX_EPOCH;
-        assert!(resolution.failed(name(), "no such name", now));
-        resolution.found(name(), vec![at("10.0.0.1:80")]);
+        assert!(resolution.record_failure(name(), "no such name", now));
+        resolution.record_addresses(name(), vec![at("10.0.0.1:80")]);
 
-        assert!(!resolution.failed(name(), "no answer", now));
+        assert!(!resolution.record_failure(name(), "no answer", now));
         assert!(matches!(
             resolution.get(&name()),
             Some(NameResolution::Addresses(_))

@@ -45,13 +45,13 @@ pub struct IdleBalancer<'s> {
 }
 
 /// The upstreams of `plan` with those targets that are ready.
-fn idle(plan: &Plan, is_ready: impl Fn(&TargetPlan) -> bool) -> Vec<IdleUpstream> {
+fn idle_upstreams(plan: &Plan, is_ready: impl Fn(&TargetPlan) -> bool) -> Vec<IdleUpstream> {
     let upstreams = plan.upstreams().iter().map(|upstream| {
         let targets = || upstream.targets.iter().zip(0..=u16::MAX);
-        let can_take = |target: &TargetPlan| is_ready(target) && 0 < weight(target);
-        let has_other = targets().any(|(target, _)| !target.is_backup && can_take(target));
+        let is_eligible = |target: &TargetPlan| is_ready(target) && 0 < weight(target);
+        let has_other = targets().any(|(target, _)| !target.is_backup && is_eligible(target));
         let ready =
-            targets().filter(|(target, _)| can_take(target) && !(has_other && target.is_backup));
+            targets().filter(|(target, _)| is_eligible(target) && !(has_other && target.is_backup));
         IdleUpstream {
             ready: ready.map(|(_, index)| index).collect(),
             rotation: Rotation::new(upstream.targets.len(), 0),
@@ -69,7 +69,7 @@ impl AssumeHealthy {
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         Self {
-            upstreams: idle(plan, |_| true),
+            upstreams: idle_upstreams(plan, |_| true),
         }
     }
 }

@@ -14,10 +14,10 @@ use std::task::{Context, Poll};
 /// A response body. Read to its end, its connection returns to the pool; dropped before the end,
 /// the connection is closed, or the stream is reset with HTTP/2.
 #[derive(Debug)]
-pub struct ResponseBody<B: Body + 'static>(Kind<B>);
+pub struct ResponseBody<B: Body + 'static>(ProtocolBody<B>);
 
 #[derive(Debug)]
-enum Kind<B: Body + 'static> {
+enum ProtocolBody<B: Body + 'static> {
     Http1(Http1Body<B>),
     Http2(RecvStream, Option<Box<Http2Request<B>>>),
 }
@@ -33,7 +33,7 @@ struct Http1Body<B> {
 impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBody<B> {
     /// A body received on `connection`.
     pub fn new(connection: Connection<B>, pool: Rc<Pool<B>>) -> Self {
-        Self(Kind::Http1(Http1Body {
+        Self(ProtocolBody::Http1(Http1Body {
             connection: Some(connection),
             pool,
         }))
@@ -41,14 +41,14 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
 
     /// A body received on `stream`.
     pub fn streamed(stream: RecvStream, call: Box<Http2Request<B>>) -> Self {
-        Self(Kind::Http2(stream, Some(call)))
+        Self(ProtocolBody::Http2(stream, Some(call)))
     }
 
     /// Takes the body, if all of it arrived with its head and the request was sent completely.
     pub fn take_whole(&mut self) -> Option<Bytes> {
         match &mut self.0 {
-            Kind::Http1(alone) => alone.connection.as_mut()?.take_whole(),
-            Kind::Http2(stream, _) => stream.is_end_stream().then(Bytes::new),
+            ProtocolBody::Http1(alone) => alone.connection.as_mut()?.take_whole(),
+            ProtocolBody::Http2(stream, _) => stream.is_end_stream().then(Bytes::new),
         }
     }
 
@@ -56,8 +56,10 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
     #[inline]
     pub fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Kind::Http1(alone) => alone.connection.as_ref().is_some_and(Connection::is_over),
-            Kind::Http2(stream, _) => stream.is_end_stream(),
+            ProtocolBody::Http1(alone) => {
+                alone.connection.as_ref().is_some_and(Connection::is_over)
+            }
+            ProtocolBody::Http2(stream, _) => stream.is_end_stream(),
         }
     }
 
@@ -65,11 +67,11 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
     #[inline]
     pub fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Kind::Http1(alone) => {
+            ProtocolBody::Http1(alone) => {
                 let connection = alone.connection.as_ref();
                 connection.map_or_else(SizeHint::default, Connection::size_hint)
             }
-            Kind::Http2(..) => SizeHint::default(),
+            ProtocolBody::Http2(..) => SizeHint::default(),
         }
     }
 
@@ -80,11 +82,11 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, SendError>>> {
         match &mut self.0 {
-            Kind::Http1(alone) => match &mut alone.connection {
+            ProtocolBody::Http1(alone) => match &mut alone.connection {
                 Some(connection) => connection.poll_frame(cx),
                 None => Poll::Ready(None),
             },
-            Kind::Http2(stream, call) => {
+            ProtocolBody::Http2(stream, call) => {
                 let Some(running) = call else {
                     return Poll::Ready(None);
                 };
@@ -100,11 +102,11 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
     /// Returns true if the next bytes can be moved into a pipe.
     pub fn can_splice(&self) -> bool {
         match &self.0 {
-            Kind::Http1(alone) => alone
+            ProtocolBody::Http1(alone) => alone
                 .connection
                 .as_ref()
                 .is_some_and(Connection::can_splice),
-            Kind::Http2(..) => false,
+            ProtocolBody::Http2(..) => false,
         }
     }
 
@@ -119,18 +121,18 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin + 'static> ResponseBod
         most: u64,
     ) -> Poll<Result<Option<usize>, SendError>> {
         match &mut self.0 {
-            Kind::Http1(alone) => match &mut alone.connection {
+            ProtocolBody::Http1(alone) => match &mut alone.connection {
                 Some(connection) => connection.poll_splice(cx, pipe, most),
                 None => Poll::Ready(Ok(None)),
             },
-            Kind::Http2(..) => Poll::Ready(Ok(None)),
+            ProtocolBody::Http2(..) => Poll::Ready(Ok(None)),
         }
     }
 
     /// Continues sending the request while the response is not being read.
     #[inline]
     pub fn poll_upload(&mut self, cx: &mut Context<'_>) {
-        if let Kind::Http2(_, Some(call)) = &mut self.0 {
+        if let ProtocolBody::Http2(_, Some(call)) = &mut self.0 {
             call.poll_upload(cx);
         }
     }

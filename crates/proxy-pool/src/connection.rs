@@ -193,7 +193,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Connection<B> {
                 talk.incoming.expect(expected);
                 talk.begin(request, &more);
                 talk.poll_upload(cx)?;
-                if !talk.is_unheard() {
+                if !talk.is_closed_before_request() {
                     // `poll_hang_up` has just shown that no data has arrived.
                     return Poll::Pending;
                 }
@@ -283,7 +283,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
     ) -> Poll<Result<StatusCode, SendError>> {
         if !self.outgoing.is_done() {
             self.poll_upload(cx)?;
-            if self.is_unheard() && !self.took_body {
+            if self.is_closed_before_request() && !self.took_body {
                 return Poll::Ready(Err(SendError::UnsentRequest));
             }
         }
@@ -316,7 +316,7 @@ impl<B: Body<Data = Bytes> + Default + SpliceFrom + Unpin> Http1Session<B> {
 
     /// Returns true if the target has closed its reading side before the first byte of the request
     /// was sent.
-    fn is_unheard(&self) -> bool {
+    fn is_closed_before_request(&self) -> bool {
         self.outgoing.is_write_closed() && self.outgoing.sent() == 0
     }
 

@@ -88,14 +88,14 @@ impl IdleShare {
         let unused = self
             .held
             .saturating_sub(u32::try_from(idle).unwrap_or(u32::MAX));
-        self.give_back(unused);
+        self.release(unused);
         while self.limit.is_exceeded() && self.held > 0 {
-            self.give_back(1);
+            self.release(1);
         }
         self.held as usize
     }
 
-    fn give_back(&mut self, places: u32) {
+    fn release(&mut self, places: u32) {
         self.limit.0.held.fetch_sub(places, Ordering::Relaxed);
         self.held -= places;
     }
@@ -103,7 +103,7 @@ impl IdleShare {
 
 impl Drop for IdleShare {
     fn drop(&mut self) {
-        self.give_back(self.held);
+        self.release(self.held);
     }
 }
 
@@ -119,10 +119,7 @@ mod tests {
         assert!(one.covers(2) && other.covers(1));
         assert!(!one.covers(3) && !other.covers(2));
         assert_eq!(one.shrink(1), 1);
-        assert!(
-            other.covers(2),
-            "a place that is given back is free at once"
-        );
+        assert!(other.covers(2), "a released place is free at once");
         drop(other);
         assert!(one.covers(3));
     }

@@ -170,7 +170,7 @@ impl ConnectionLimit {
 
     /// Ends the wait of a request that can use a connection of `pool`, and returns its ticket.
     /// `None` means that the connection should be closed.
-    pub(crate) fn hand_over(&self, pool: &Arc<PoolMember>) -> Option<u64> {
+    pub(crate) fn grant_connection(&self, pool: &Arc<PoolMember>) -> Option<u64> {
         loop {
             let waiter = self.pop_for(pool)?;
             let ticket = waiter.ticket;
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_comes_free_goes_to_the_first_that_waits() {
+    fn a_freed_permit_is_granted_to_the_first_waiting_request() {
         let limit = limit(1);
         let held = limit.acquire().unwrap();
         let [mut first, mut second] = [0, 1].map(|_| limit.enter(ONE, None));
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_goes_to_its_own_worker_until_the_first_has_been_passed_over_often() {
+    fn a_connection_is_granted_to_its_own_worker_until_the_first_waiter_was_overtaken_often() {
         let limit = limit(1);
         let _held = limit.acquire().unwrap();
         let (own, _own_asked) = member(&limit);
@@ -462,9 +462,9 @@ mod tests {
         let mut waiting: Vec<Queued> = (0..=MAX_OVERTAKEN).map(|_| enter()).collect();
 
         for queued in waiting.iter().take(MAX_OVERTAKEN as usize) {
-            assert_eq!(limit.hand_over(&own), Some(queued.ticket));
+            assert_eq!(limit.grant_connection(&own), Some(queued.ticket));
         }
-        assert_eq!(limit.hand_over(&own), None);
+        assert_eq!(limit.grant_connection(&own), None);
         let last = waiting.last_mut().unwrap();
         assert!(last.granted.try_recv().is_err());
     }

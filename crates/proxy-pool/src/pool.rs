@@ -62,8 +62,8 @@ impl<B> Pool<B> {
             .filter(|it| it.limit().is_wanted())
         {
             let is_shared = connection.owner.is_none();
-            let handed = is_shared.then(|| member.limit().hand_over(member));
-            if let Some(ticket) = handed.flatten() {
+            let granted = is_shared.then(|| member.limit().grant_connection(member));
+            if let Some(ticket) = granted.flatten() {
                 self.handed_over.borrow_mut().insert(ticket, connection);
             }
             // Dropping the connection grants its permit to the first waiting request.

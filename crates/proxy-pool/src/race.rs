@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn silent_addresses_are_given_up_together() {
+    fn silent_addresses_time_out_together() {
         let (silent, _held) = silent();
 
         let (connected, _) = race_for(Duration::from_secs(9), &[silent, silent]);

@@ -79,7 +79,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn the_age_of_an_answer_is_read_as_it_is_written() {
+    fn the_age_of_an_answer_is_parsed() {
         for (value, seconds) in [
             ("max-age=60", Some(60)),
             ("public, Max-Age=\"5\"", Some(5)),

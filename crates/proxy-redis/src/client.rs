@@ -37,7 +37,7 @@ pub struct Answer {
 }
 
 /// Maximum number of queued queries; further ones are refused.
-const QUEUE: usize = 1_024;
+const MAX_QUEUED_QUERIES: usize = 1_024;
 
 impl SharedBuckets {
     /// Buckets on the server of `settings`, which need not be up.
@@ -47,7 +47,7 @@ impl SharedBuckets {
     pub fn start(settings: &StoreSettings) -> io::Result<Self> {
         let client = Client::open(&*settings.url);
         let client = client.map_err(|error: RedisError| io::Error::other(error))?;
-        let (asks, asked) = mpsc::channel(QUEUE);
+        let (asks, asked) = mpsc::channel(MAX_QUEUED_QUERIES);
         let status = Arc::new(Status::default());
         thread::start(client, settings.timeout, asked, Arc::clone(&status))?;
         Ok(Self { asks, status })

@@ -26,7 +26,7 @@ pub(crate) struct TokenRequest {
 }
 
 /// Time without a question to a server that has failed.
-const PAUSE: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time for a connection, which no request waits for.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -90,7 +90,7 @@ impl Connector {
                     error,
                     "the store of rate limits cannot be reached; each proxy limits for itself"
                 );
-                sleep(PAUSE).await;
+                sleep(RETRY_INTERVAL).await;
             }
         });
     }
@@ -159,7 +159,7 @@ impl Connector {
             );
             let this = Rc::clone(self);
             tokio::task::spawn_local(async move {
-                sleep(PAUSE).await;
+                sleep(RETRY_INTERVAL).await;
                 this.connect();
             });
         }

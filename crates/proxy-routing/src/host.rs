@@ -12,7 +12,7 @@ const NAME: ByteSet = ByteSet::new(b"0123456789abcdefghijklmnopqrstuvwxyz-._~!$&
 const DOT: u8 = 1;
 const CAPITAL: u8 = 2;
 /// The class of bytes that are not allowed in names.
-const ALIEN: u8 = 4;
+const FORBIDDEN: u8 = 4;
 
 /// The class of each byte.
 static CLASSES: [u8; 256] = {
@@ -33,7 +33,7 @@ const fn class(byte: u8) -> u8 {
         b'.' => DOT,
         b'A'..=b'Z' => CAPITAL,
         _ if NAME.has(byte) => 0,
-        _ => ALIEN,
+        _ => FORBIDDEN,
     }
 }
 
@@ -98,8 +98,8 @@ pub fn normal_host(text: &str) -> Result<Host<'_>, HostError> {
 fn is_normal_name(text: &str) -> bool {
     let (mut before, mut odd) = (DOT, 0);
     for byte in text.bytes() {
-        let class = CLASSES.get(usize::from(byte)).copied().unwrap_or(ALIEN);
-        odd |= class & (before | CAPITAL | ALIEN);
+        let class = CLASSES.get(usize::from(byte)).copied().unwrap_or(FORBIDDEN);
+        odd |= class & (before | CAPITAL | FORBIDDEN);
         before = class;
     }
     odd == 0 && before != DOT && text.len() <= MAX_NAME_BYTES
@@ -150,12 +150,12 @@ fn registered_name(name: &str) -> Result<Cow<'_, str>, HostError> {
     let mut before = DOT;
     let (mut all, mut empty) = (0, 0);
     for byte in name.bytes() {
-        let class = CLASSES.get(usize::from(byte)).copied().unwrap_or(ALIEN);
+        let class = CLASSES.get(usize::from(byte)).copied().unwrap_or(FORBIDDEN);
         empty |= class & before & DOT;
         all |= class;
         before = class;
     }
-    if all & ALIEN != 0 {
+    if all & FORBIDDEN != 0 {
         return Err(HostError::Character);
     }
     if (empty | before) & DOT != 0 {

@@ -179,7 +179,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_router_finds_what_the_reference_finds(
+    fn the_router_agrees_with_the_reference(
         mut rules in prop::collection::vec(any_rule(), 0..70),
         requests in prop::collection::vec(any_request(), 1..12),
         narrow in prop::bool::ANY,

@@ -22,7 +22,7 @@ use crate::runtime::systemd;
 use crate::sockets::handover::Predecessor;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use crate::worker::heartbeat::CHECK_INTERVAL;
-use exit::End;
+use exit::LoopEnd;
 use process::Process;
 use sd_notify::NotifyState;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn timer(period: Duration) -> Interval {
 }
 
 impl Process {
-    async fn serve(&mut self, signals: &mut Signals) -> End {
+    async fn serve(&mut self, signals: &mut Signals) -> LoopEnd {
         let shared = Arc::clone(self.server.shared());
         let admin_lost = self.admin.as_ref().map(Admin::lost).unwrap_or_default();
         let mut summary_timer = timer(SUMMARY_INTERVAL);
@@ -96,23 +96,23 @@ impl Process {
                 },
                 prepared = pending_reload::prepared(&mut self.reload) => tokio::select! {
                     biased;
-                    event = signals.end() => return End::from(event),
+                    event = signals.end() => return LoopEnd::from(event),
                     () = self.end_reload(prepared) => {}
                 },
                 successor = upgrade::end(&mut self.upgrade) => if self.end_upgrade(successor).await {
-                    return End::HandedOver;
+                    return LoopEnd::HandedOver;
                 },
                 results = self.server.next_results() => self.adopt(results),
                 _ = summary_timer.tick() => self.flush_repeated_events(),
                 _ = settle_timer.tick() => self.server.settle_rate_limits(),
-                () = admin_lost.notified() => return End::AdminLost,
+                () = admin_lost.notified() => return LoopEnd::AdminLost,
                 () = shared.health_changes.notified() => self.server.refresh(),
                 _ = memory_timer.tick() => {
                     self.server.check_memory();
                     memory_timer.reset_after(self.server.memory_interval());
                 }
                 _ = worker_timer.tick() => if let Some(worker) = self.maintain_workers() {
-                    return End::WorkerLost(worker);
+                    return LoopEnd::WorkerLost(worker);
                 },
             }
         }
@@ -136,12 +136,12 @@ impl Process {
     }
 
     /// Handles a signal; returns the kind of exit that it requests.
-    fn handle(&mut self, event: Event) -> Option<End> {
+    fn handle(&mut self, event: Event) -> Option<LoopEnd> {
         match event {
             Event::Reload => self.reload(),
             Event::ReopenLogs => self.server.reopen_logs(),
             Event::Upgrade => self.begin_upgrade(),
-            Event::Drain | Event::Quit => return Some(End::from(event)),
+            Event::Drain | Event::Quit => return Some(LoopEnd::from(event)),
         }
         None
     }

@@ -54,10 +54,10 @@ pub struct Registry {
     clippy::disallowed_types,
     reason = "taken once per name and worker and by scrapes, never per request"
 )]
-type Lock = std::sync::Mutex<State>;
+type Lock = std::sync::Mutex<RegistryState>;
 
 #[derive(Debug, Default)]
-struct State {
+struct RegistryState {
     workers: Vec<Arc<WorkerMetrics>>,
     routes: Family<Arc<str>, RouteMetrics>,
     upstreams: Family<Arc<str>, UpstreamMetrics>,
@@ -230,7 +230,7 @@ impl Registry {
         &self,
         worker: usize,
         name: K,
-        family: fn(&mut State) -> &mut Family<K, C>,
+        family: fn(&mut RegistryState) -> &mut Family<K, C>,
     ) -> Arc<C> {
         let mut state = self.lock();
         if let Some(found) = family(&mut state).find(&name, worker) {
@@ -243,12 +243,12 @@ impl Registry {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl RegistryState {
     /// Returns true if a slot for one more name is available, evicting unused names if necessary.
     fn has_place(&mut self, max: usize) -> bool {
         if self.names() >= max && self.refused >= self.next_sweep {

@@ -365,7 +365,7 @@ fn openmetrics_names_families_without_total_and_ends() {
 }
 
 #[test]
-fn promtool_has_nothing_to_say() {
+fn promtool_accepts_the_metrics() {
     let promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

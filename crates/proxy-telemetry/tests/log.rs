@@ -275,7 +275,7 @@ fn the_thread_ends_with_its_last_sender() {
 }
 
 #[test]
-fn buffers_come_back_to_their_worker() {
+fn buffers_return_to_their_worker() {
     /// Reports the address of each batch in memory.
     struct Addresses(Sender<usize>);
 
@@ -349,7 +349,7 @@ fn a_destination_that_fails_is_reported_once_and_its_losses_counted() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_made_again() {
+fn a_moved_log_file_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let (path, moved) = (folder.path().join("log"), folder.path().join("log.1"));
     let destination = Destination::File(path.clone());

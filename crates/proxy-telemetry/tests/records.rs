@@ -123,7 +123,7 @@ fn everything() -> AccessFormat {
 }
 
 #[test]
-fn an_access_record_says_every_fact() {
+fn an_access_record_has_every_field() {
     let format = AccessFormat {
         redact_query: vec!["Token".to_owned()],
         ..everything()
@@ -310,7 +310,7 @@ fn a_combined_record_is_one_line_whatever_a_client_sent() {
 }
 
 #[test]
-fn an_error_record_names_its_request_without_what_is_redacted() {
+fn an_error_record_names_its_request_without_redacted_values() {
     let format = AccessFormat {
         combined: false,
         fields: Vec::new(),
@@ -413,7 +413,7 @@ fn repetitions_are_written_at_the_latest_when_the_log_ends() {
 }
 
 #[test]
-fn a_limit_record_says_what_was_allowed_and_what_was_met() {
+fn a_limit_record_has_the_limit_and_the_value() {
     let record = header_count();
 
     let line = written(|log| log.limit(&record));

@@ -79,7 +79,7 @@ fn the_same_name_gives_the_same_cells() {
 }
 
 #[test]
-fn a_route_that_is_gone_keeps_its_counts() {
+fn a_removed_route_keeps_its_counts() {
     let registry = registry(10);
     registry.route(0, "gone").record(&OK);
 
@@ -104,7 +104,7 @@ fn names_beyond_the_cap_count_under_overflow() {
 }
 
 #[test]
-fn an_unused_slot_goes_to_a_new_name_and_no_count_is_lost() {
+fn an_unused_slot_is_given_to_a_new_name_without_losing_counts() {
     let registry = registry(2);
     for (seen, id) in (1..).zip(["a", "b", "c", "d", "a"]) {
         registry.route(0, id).record(&OK);

@@ -165,7 +165,7 @@ impl DnsServer {
             }
             answer(&query)
         };
-        let stranger = UdpSocket::bind(("127.0.0.1", 0)).expect("there is a free port");
+        let stranger = UdpSocket::bind(("127.0.0.1", 0)).expect("a port is free");
         vec![
             (Vec::new(), None),
             (query.get(..1).unwrap_or_default().to_vec(), None),
@@ -234,7 +234,7 @@ impl DnsServer {
 
 fn sockets() -> (UdpSocket, TcpListener) {
     loop {
-        let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+        let tcp = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
         let address = tcp.local_addr().expect("a socket has an address");
         if let Ok(udp) = UdpSocket::bind(address) {
             return (udp, tcp);

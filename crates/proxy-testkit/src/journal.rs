@@ -20,12 +20,12 @@ pub struct Journal<T>(Arc<Shared<T>>);
     reason = "a test's threads may wait for each other"
 )]
 struct Shared<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<JournalState<T>>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct JournalState<T> {
     entries: Vec<T>,
     closed: bool,
 }
@@ -38,7 +38,7 @@ impl<T> Clone for Journal<T> {
 
 impl<T> Default for Journal<T> {
     fn default() -> Self {
-        let state = State {
+        let state = JournalState {
             entries: Vec::new(),
             closed: false,
         };
@@ -89,7 +89,7 @@ impl<T> Journal<T> {
         self.len() == 0
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
+    fn state(&self) -> MutexGuard<'_, JournalState<T>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -131,7 +131,7 @@ impl<T: Clone + Debug> Journal<T> {
 
     /// Like [`Self::wait_until`], with another deadline.
     pub fn wait_within<R>(&self, time: Duration, pick: impl Fn(&[T]) -> Option<R>) -> Option<R> {
-        let waiting = |state: &mut State<T>| !state.closed && pick(&state.entries).is_none();
+        let waiting = |state: &mut JournalState<T>| !state.closed && pick(&state.entries).is_none();
         let state = self.state();
         let waited = self.0.changed.wait_timeout_while(state, time, waiting);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);

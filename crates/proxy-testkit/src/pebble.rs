@@ -29,13 +29,13 @@ pub const EXTERNAL_ACCOUNT: (&str, &str) = (
 pub struct Pebble {
     process: Child,
     folder: TempDir,
-    /// The name server that it validates with.
+    /// The name server that the authority uses for validation.
     pub dns: DnsServer,
     port: u16,
     management_port: u16,
-    /// The port at which it validates by HTTP-01.
+    /// The port of HTTP-01 validation.
     pub http_port: u16,
-    /// The port at which it validates by TLS-ALPN-01.
+    /// The port of TLS-ALPN-01 validation.
     pub tls_port: u16,
 }
 
@@ -60,7 +60,7 @@ impl Pebble {
     /// Starts an authority that resolves no name yet, and waits until it listens.
     #[track_caller]
     pub fn start(policy: Policy) -> Self {
-        let folder = tempfile::tempdir().expect("a folder of the test");
+        let folder = tempfile::tempdir().expect("a test folder is created");
         let [port, management_port, http_port, tls_port] = std::array::from_fn(|_| free_port());
         write_server_certificate(&folder);
         let (key_id, key) = EXTERNAL_ACCOUNT;
@@ -81,9 +81,9 @@ impl Pebble {
             policy.needs_external_account,
             policy.validity_secs
         );
-        fs::write(folder.path().join("pebble.json"), config).expect("a folder of the test");
+        fs::write(folder.path().join("pebble.json"), config).expect("the test folder is writable");
         let dns = DnsServer::start();
-        let log = fs::File::create(folder.path().join("log")).expect("a folder of the test");
+        let log = fs::File::create(folder.path().join("log")).expect("the test folder is writable");
         let process = Command::new("pebble")
             .args(["-config", &path("pebble.json")])
             .args(["-dnsserver", &dns.address().to_string()])
@@ -91,7 +91,7 @@ impl Pebble {
             .env("PEBBLE_WFE_NONCEREJECT", "0")
             .env("PEBBLE_AUTHZREUSE", "0")
             .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a folder of the test"))
+            .stdout(log.try_clone().expect("the log's descriptor is duplicated"))
             .stderr(log)
             .spawn();
         let process = process.expect("pebble is installed by `cargo xtask setup`");
@@ -115,32 +115,32 @@ impl Pebble {
         self.dns.set_addresses(host, &[here]);
     }
 
-    /// URL of its directory.
+    /// URL of the ACME directory.
     pub fn directory(&self) -> String {
         format!("https://localhost:{}/dir", self.port)
     }
 
-    /// Roots for its own server.
+    /// File with the root of the authority's HTTPS server.
     pub fn server_roots(&self) -> PathBuf {
         self.folder.path().join("root.crt")
     }
 
-    /// The root of the certificates that it issues.
+    /// File with the root of the issued certificates.
     #[track_caller]
     pub fn issued_roots(&self) -> PathBuf {
         let url = format!("https://localhost:{}/roots/0", self.management_port);
         let root = fetch(&url, &self.server_roots());
         let file = self.folder.path().join("issued.crt");
-        fs::write(&file, root).expect("a folder of the test");
+        fs::write(&file, root).expect("the test folder is writable");
         file
     }
 
-    /// Its log until now.
+    /// The log until now, with standard error.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("log")).expect("a folder of the test")
+        fs::read_to_string(self.folder.path().join("log")).expect("the log is readable")
     }
 
-    /// Ends it.
+    /// Kills the process, and waits for its end.
     pub fn stop(&mut self) {
         drop(self.process.kill());
         drop(self.process.wait());
@@ -163,19 +163,21 @@ fn write_server_certificate(folder: &TempDir) {
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
     let root =
-        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a folder of the test"))
-            .expect("a folder of the test");
-    let key = KeyPair::generate().expect("a folder of the test");
+        CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key is generated"))
+            .expect("the root is signed");
+    let key = KeyPair::generate().expect("a key is generated");
     let params =
-        CertificateParams::new(vec!["localhost".to_owned()]).expect("a folder of the test");
-    let certificate = params.signed_by(&key, &root).expect("a folder of the test");
+        CertificateParams::new(vec!["localhost".to_owned()]).expect("`localhost` is a valid name");
+    let certificate = params
+        .signed_by(&key, &root)
+        .expect("the certificate is signed");
     let files = [
         ("root.crt", root.pem()),
         ("server.crt", certificate.pem()),
         ("server.key", key.serialize_pem()),
     ];
     for (name, text) in files {
-        fs::write(folder.path().join(name), text).expect("a folder of the test");
+        fs::write(folder.path().join(name), text).expect("the test folder is writable");
     }
 }
 
@@ -185,7 +187,10 @@ fn write_server_certificate(folder: &TempDir) {
 fn wait_for(port: u16) {
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
-        assert!(begun.elapsed() < EVENT_TIMEOUT, "pebble does not start");
+        assert!(
+            begun.elapsed() < EVENT_TIMEOUT,
+            "pebble does not listen at port {port}"
+        );
         park_timeout(Duration::from_millis(5));
     }
 }

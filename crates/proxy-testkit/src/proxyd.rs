@@ -177,7 +177,7 @@ impl Proxyd {
     /// Replaces the configuration, signals the process, and waits for the result.
     #[track_caller]
     pub fn reload(&self, kdl: &str) -> Reload {
-        fs::write(&self.config, with_admin(kdl)).expect("a file can be written");
+        fs::write(&self.config, with_admin(kdl)).expect("the file is writable");
         let since = self.stderr.len();
         self.signal(Signal::HUP);
         let printed = self.stderr.find(since, |record| {
@@ -223,7 +223,7 @@ impl Proxyd {
     /// Sends a signal to the process that handed over last.
     #[track_caller]
     pub fn signal_former(&self, signal: Signal) {
-        let former = self.former.last().expect("there was an upgrade");
+        let former = self.former.last().expect("the process was upgraded before");
         former.signal(signal);
     }
 

@@ -21,7 +21,7 @@ impl SilentListener {
     /// A silent address of 127.0.0.1.
     #[must_use]
     pub fn start() -> Self {
-        Self::start_at(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).expect("there is a free port")
+        Self::start_at(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).expect("a port is free")
     }
 
     /// A silent address with this port, or a free one for 0.

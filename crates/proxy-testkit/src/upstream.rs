@@ -32,7 +32,7 @@ pub struct Upstream {
 impl Upstream {
     /// Runs `script` for every connection, each on a thread of its own.
     pub fn start(script: impl Fn(&mut Served) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
         Self::start_on(listener, script)
     }
 
@@ -103,7 +103,7 @@ impl Upstream {
     #[track_caller]
     pub fn last_request(&self) -> Request {
         let mut requests = self.requests.wait_for(1);
-        requests.pop().expect("there is one")
+        requests.pop().expect("a request was received")
     }
 
     /// Number of connections accepted.

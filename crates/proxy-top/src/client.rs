@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_is_whole_or_refused() {
+    fn a_response_is_complete_or_refused() {
         let whole = b"HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nab";
         assert_eq!(response(whole), Ok((200, "ab".to_owned())));
         let until_end = b"HTTP/1.1 401 Unauthorized\r\n\r\n";

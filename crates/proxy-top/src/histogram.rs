@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_has_what_was_added() {
+    fn a_difference_of_histograms_has_the_added_counts() {
         let before = histogram([10.0, 10.0, 10.0], 1.0);
         let now = histogram([10.0, 14.0, 14.0], 1.5);
         let added = now.since(Some(&before));

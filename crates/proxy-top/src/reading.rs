@@ -295,7 +295,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reading_has_what_the_interface_says() {
+    fn a_reading_has_the_values_of_the_interface() {
         let reading = sample_reading(60, 100, 5);
         assert_eq!(reading.process.version, "1.2.3");
         let shop = &reading.routes["shop"];

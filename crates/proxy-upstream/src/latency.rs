@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_time_of_another_worker_changes_nothing_much() {
+    fn an_older_time_of_another_worker_has_little_effect() {
         let latency = LatencyEwma::default();
         latency.observe(100 * MS, 5 * SECOND_NS);
         latency.observe(10 * MS, 5 * SECOND_NS - 100_000);

@@ -114,8 +114,10 @@ impl LoadBalancer {
         set.rotation().step();
         match self {
             Self::RoundRobin if set.has_equal_weights() => {}
-            Self::RoundRobin | Self::Weighted | Self::Sticky => settle(set, chosen, |_| true),
-            Self::LeastConnections => settle(set, chosen, |target| {
+            Self::RoundRobin | Self::Weighted | Self::Sticky => {
+                update_credits(set, chosen, |_| true)
+            }
+            Self::LeastConnections => update_credits(set, chosen, |target| {
                 let load = |one, other| {
                     u64::from(set.active_requests(one)) * u64::from(effective_weight(set, other))
                 };
@@ -175,7 +177,7 @@ fn most_owed(set: &impl BalancerState, tried: &[u16]) -> Option<u16> {
 
 /// Adds its weight to every target in the rotation with `chosen`, and subtracts their sum from
 /// `chosen`.
-fn settle(set: &impl BalancerState, chosen: u16, is_in_turn: impl Fn(u16) -> bool) {
+fn update_credits(set: &impl BalancerState, chosen: u16, is_in_turn: impl Fn(u16) -> bool) {
     let rotation = set.rotation();
     let weight = |target: u16| i64::from(effective_weight(set, target));
     let peers = || set.ready().iter().copied().filter(|one| is_in_turn(*one));

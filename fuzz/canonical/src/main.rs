@@ -169,7 +169,7 @@ impl Case {
         let bytes = canonicalize(apex.unwrap_or(root), None, &self.inclusive);
         let mut hex = String::with_capacity(2 * bytes.len());
         for byte in bytes {
-            // A `String` takes every text.
+            // Writing to a `String` cannot fail.
             _ = write!(hex, "{byte:02x}");
         }
         Some(hex)

@@ -69,7 +69,7 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
                 ))?;
             }
             print_line(format_args!(
-                "a note of the newest link proves later that it was not cut: {entries} {head}"
+                "keep a note of the newest link; it proves later that the log was not cut: {entries} {head}"
             ))?;
         }
     }

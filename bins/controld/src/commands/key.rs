@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// Time for running control planes to read a changed key file, which they poll every second.
-const NOTICE: Duration = Duration::from_secs(3);
+const KEY_RELOAD_WAIT: Duration = Duration::from_secs(3);
 
 /// Encrypts all secrets with a new key, or continues an interrupted run.
 ///
@@ -34,7 +34,7 @@ pub(crate) async fn rotate(state: StateArgs) -> Result<ExitCode, Box<dyn Error>>
             data_dir.key_file.path().display()
         ));
         app.replace_master_keys(keys);
-        sleep(NOTICE).await;
+        sleep(KEY_RELOAD_WAIT).await;
     }
     let mut sealed = 0;
     loop {

@@ -67,8 +67,11 @@ fn in_order<'a>(
 ) -> Result<Vec<(NounOperations<'a>, &'a [Value])>, CtlError> {
     let mut waiting = BTreeMap::new();
     for (tag, items) in wanted {
-        let noun = NounOperations::find(operations, tag)
-            .ok_or_else(|| CtlError::usage(format!("{tag}: is nothing that can be applied")))?;
+        let noun = NounOperations::find(operations, tag).ok_or_else(|| {
+            CtlError::usage(format!(
+                "{tag}: is not a list of resources that can be applied, such as `projects`"
+            ))
+        })?;
         let items = items.as_array();
         let items = items.ok_or_else(|| CtlError::usage(format!("{tag}: is not a list")))?;
         waiting.insert(noun.list.noun.as_str(), (noun, items.as_slice()));
@@ -95,17 +98,21 @@ impl<'a> NounOperations<'a> {
     /// Finds the operations by the name of the list; `None` unless they can list, create and update
     /// by name.
     fn find(operations: &'a [Operation], tag: &str) -> Option<Self> {
-        let of = |verb: &str| {
+        let operation = |verb: &str| {
             let mut all = operations.iter();
             all.find(|one| one.tag == tag && one.verb == verb)
         };
-        let (list, create, update) = (of("list")?, of("create")?, of("update")?);
+        let (list, create, update) = (
+            operation("list")?,
+            operation("create")?,
+            operation("update")?,
+        );
         let is_named = create.fields().iter().any(|field| field.name == "name");
         (is_named && list.is_paged()).then_some(Self {
             list,
             create,
             update,
-            delete: of("delete"),
+            delete: operation("delete"),
         })
     }
 }

@@ -203,10 +203,10 @@ fn unique_id(noun: &str, given: Option<&str>, items: &[Value]) -> Result<String,
         }
         ([], Some(given)) => Err(CtlError::failed(
             format!("{noun} {given}"),
-            "there is none of this name",
+            "does not exist: `list` shows the names",
         )),
         ([], None) => Err(CtlError::usage(format!(
-            "--{noun} is needed: there is none yet"
+            "--{noun} is required: there is none yet"
         ))),
         (_, Some(given)) => Err(CtlError::usage(format!(
             "{noun} {given}: several have this name; give the id"
@@ -217,7 +217,7 @@ fn unique_id(noun: &str, given: Option<&str>, items: &[Value]) -> Result<String,
             names.extend((MAX_NAMES < found.len()).then_some("…"));
             let names = names.join(", ");
             Err(CtlError::usage(format!(
-                "--{noun} is needed: one of {names}"
+                "--{noun} is required: one of {names}"
             )))
         }
     }

@@ -117,7 +117,7 @@ impl Operation {
         let about = about.and_then(Value::as_str).unwrap_or_default();
         let parameters = described.get("parameters").and_then(Value::as_array);
         let parameters = parameters.map(Vec::as_slice).unwrap_or_default();
-        let of = |place: &'static str| {
+        let parameters_in = |place: &'static str| {
             let own = move |parameter: &&Value| text(parameter, "in") == place;
             parameters.iter().filter(own)
         };
@@ -128,8 +128,12 @@ impl Operation {
             about: first_sentence(about),
             method: route.method.clone(),
             path,
-            path_fields: of("path").map(|one| text(one, "name").to_owned()).collect(),
-            query: of("query").map(|one| parameter(document, one)).collect(),
+            path_fields: parameters_in("path")
+                .map(|one| text(one, "name").to_owned())
+                .collect(),
+            query: parameters_in("query")
+                .map(|one| parameter(document, one))
+                .collect(),
             body: body(document, described),
             is_raw: is_raw(described),
             is_versioned: route.is_versioned,

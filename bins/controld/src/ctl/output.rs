@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 
 /// Maximum number of columns of lists that are not in [`OWN_COLUMNS`]. `get` and `-o json` show all
 /// fields.
-const COLUMNS: usize = 8;
+const MAX_COLUMNS: usize = 8;
 /// Fields that come first in a table, in this order.
-const FIRST: &[&str] = &["id", "user", "seq", "name", "email", "state", "role"];
+const FIRST_COLUMNS: &[&str] = &["id", "user", "seq", "name", "email", "state", "role"];
 
 /// Columns of frequent lists: heading and path within an item. The same for any items.
 const OWN_COLUMNS: &[(&str, &[(&str, &str)])] = &[
@@ -84,7 +84,7 @@ impl Output {
             Self::Json => pretty(&serde_json::json!({ "items": items })),
             Self::Id => ids(items),
             Self::Table => match OWN_COLUMNS.iter().find(|(own, _)| *own == noun) {
-                Some((_, columns)) => table_of(columns, items),
+                Some((_, columns)) => table_with_columns(columns, items),
                 None => table(items),
             },
         }
@@ -106,9 +106,9 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
 }
 
 fn is_hazardous(sign: char) -> bool {
-    let turns =
+    let changes_direction =
         matches!(sign, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || sign.is_control() && !matches!(sign, '\n' | '\t')
+    changes_direction || sign.is_control() && !matches!(sign, '\n' | '\t')
 }
 
 /// Writes to standard output. A closed pipe, as with `| head`, is not an error.
@@ -151,16 +151,16 @@ fn fields(value: &Value) -> String {
             pretty(value)
         };
     };
-    let mut table = bare();
+    let mut table = borderless_table();
     for (name, value) in object {
         table.add_row([format!("{name}:"), cell(Some(value))]);
     }
-    finish(&table)
+    table_lines(&table)
 }
 
 fn table(items: &[Value]) -> String {
     let columns = columns(items);
-    let mut table = bare();
+    let mut table = borderless_table();
     table.set_header(
         columns
             .iter()
@@ -169,16 +169,16 @@ fn table(items: &[Value]) -> String {
     for item in items {
         table.add_row(columns.iter().map(|name| cell(item.get(name))));
     }
-    finish(&table)
+    table_lines(&table)
 }
 
-fn table_of(columns: &[(&str, &str)], items: &[Value]) -> String {
-    let mut table = bare();
+fn table_with_columns(columns: &[(&str, &str)], items: &[Value]) -> String {
+    let mut table = borderless_table();
     table.set_header(columns.iter().map(|(heading, _)| *heading));
     for item in items {
         table.add_row(columns.iter().map(|(_, place)| cell(item.pointer(place))));
     }
-    finish(&table)
+    table_lines(&table)
 }
 
 /// Selects the columns of a table: all fields except objects, and lists of anything but texts.
@@ -193,9 +193,9 @@ fn columns(items: &[Value]) -> Vec<&str> {
             found.push(name);
         }
     }
-    let rank = |name: &str| FIRST.iter().position(|first| *first == name);
-    found.sort_by_key(|name| rank(name).unwrap_or(FIRST.len()));
-    found.truncate(COLUMNS);
+    let rank = |name: &str| FIRST_COLUMNS.iter().position(|first| *first == name);
+    found.sort_by_key(|name| rank(name).unwrap_or(FIRST_COLUMNS.len()));
+    found.truncate(MAX_COLUMNS);
     found
 }
 
@@ -218,14 +218,14 @@ fn cell(value: Option<&Value>) -> String {
     }
 }
 
-fn bare() -> Table {
+fn borderless_table() -> Table {
     let mut table = Table::new();
     table.load_preset(NOTHING);
     table
 }
 
 /// Formats a table, without the padding at the start and end of its lines.
-fn finish(table: &Table) -> String {
+fn table_lines(table: &Table) -> String {
     let lines = table.lines();
     let lines = lines.map(|line| {
         let line = line.strip_prefix(' ').unwrap_or(&line).trim_end();
@@ -240,7 +240,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_list_is_a_table_of_what_fits() {
+    fn a_list_is_a_table_without_nested_objects() {
         let items = [
             json!({"created_at": "now", "id": "1", "name": "edge", "tags": ["a", "b"], "spec": {}}),
             json!({"created_at": "then", "id": "2", "name": "core", "tags": [], "spec": {}}),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_nodes_has_the_same_columns_whatever_the_nodes_have() {
+    fn a_list_of_nodes_has_fixed_columns() {
         let seen = json!({"id": "1", "name": "a", "state": "online", "labels": {"tier": "edge", "zone": "1"},
             "seen_at": "now", "version": "0.1.0", "status": {"active": "b", "verdict": "accepted"}});
         let new =

@@ -13,7 +13,7 @@ use tokio::time::sleep;
 
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Width of the progress bar, in characters.
-const BAR: i64 = 20;
+const BAR_CHARS: i64 = 20;
 
 /// Settings for showing a rollout.
 pub(crate) struct Follow {
@@ -111,8 +111,8 @@ fn line(found: &Value) -> String {
     let passed = passed.filter_map(|batch| batch.get("ready")?.as_i64());
     let ready: i64 = passed.sum::<i64>() + number("/progress/ready").unwrap_or_default();
     let nodes = number("/nodes").unwrap_or_default();
-    let full = (ready * BAR / nodes.max(1)).clamp(0, BAR);
-    let (full, rest) = (repeated('#', full), repeated('-', BAR - full));
+    let full = (ready * BAR_CHARS / nodes.max(1)).clamp(0, BAR_CHARS);
+    let (full, rest) = (repeated('#', full), repeated('-', BAR_CHARS - full));
     let mut line = format!(
         "{:<17} batch {}/{} [{full}{rest}] {ready}/{nodes} nodes",
         text(found, "state"),

@@ -214,7 +214,7 @@ async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {
     })?;
     client.json(&Call::get("/api/v1/users/me")).await?;
     let login = Login { url, key, ca_file };
-    let kept = login.keep()?;
+    let kept = login.store()?;
     print(&format!(
         "logged in to {}; kept in {}\n",
         login.url,

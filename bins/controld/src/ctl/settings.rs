@@ -63,7 +63,7 @@ impl Settings {
 
 impl Login {
     /// Stores the settings in a file that only its owner can read; returns its path.
-    pub(crate) fn keep(&self) -> Result<PathBuf, CtlError> {
+    pub(crate) fn store(&self) -> Result<PathBuf, CtlError> {
         let path =
             path().ok_or_else(|| CtlError::usage("neither XDG_CONFIG_HOME nor HOME is set"))?;
         let text = serde_json::to_string_pretty(self).unwrap_or_default();

@@ -26,7 +26,7 @@ pub(crate) fn fields(
         .map(|field| format!("--{}", field.name.replace('_', "-")))
         .collect();
     if !missing.is_empty() {
-        return Err(CtlError::usage(format!("needed: {}", missing.join(", "))));
+        return Err(CtlError::usage(format!("missing: {}", missing.join(", "))));
     }
     Ok(all)
 }
@@ -74,7 +74,7 @@ pub(crate) fn object(file: &Path) -> Result<Map<String, Value>, CtlError> {
     if let Value::Object(object) = value {
         return Ok(object);
     }
-    Err(CtlError::usage(format!("{place}: is no JSON object")))
+    Err(CtlError::usage(format!("{place}: is not a JSON object")))
 }
 
 fn value(field: &Field, matches: &ArgMatches, id: &str) -> Result<Option<Value>, CtlError> {

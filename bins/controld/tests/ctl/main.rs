@@ -103,7 +103,7 @@ fn done(output: Output) -> Done {
 }
 
 #[test]
-fn names_stand_for_ids_and_the_only_place_for_none() {
+fn names_replace_ids_and_the_only_project_is_the_default() {
     let world = World::new();
     let made = world.ctl(&["project", "create", "--name", "core", "-o", "id"]);
     assert_eq!(made.code, 0, "{}", made.error);
@@ -190,7 +190,7 @@ fn a_rejected_bundle_shows_its_diagnostics_and_fails() {
 }
 
 #[test]
-fn an_exit_code_says_how_it_went() {
+fn exit_codes_distinguish_refusals_from_usage_errors() {
     let world = World::new();
     let taken = world.ctl(&["project", "create", "--name", "edge"]);
     assert_eq!(taken.code, 1);
@@ -250,7 +250,7 @@ fn an_exit_code_says_how_it_went() {
 }
 
 #[test]
-fn a_key_that_was_kept_is_used_for_its_own_server_only() {
+fn a_stored_key_is_used_for_its_own_server_only() {
     let world = World::new();
     let bare = || world.command();
     let none = done(
@@ -340,7 +340,7 @@ fn a_member_is_invited_added_and_removed() {
 }
 
 #[test]
-fn a_body_comes_from_a_file_and_flags_add_to_it() {
+fn flags_override_the_members_of_a_body_from_a_file() {
     let world = World::new();
     let file = world.folder.path().join("key.json");
     fs::write(

@@ -35,7 +35,7 @@ fn every_command_of_the_page_works() {
 }
 
 #[test]
-fn the_key_never_goes_to_the_address_of_a_webhook() {
+fn the_key_is_never_sent_to_the_address_of_a_webhook() {
     let world = World::new();
     let receiver = Receiver::answering("200 OK");
     let url = receiver.url();
@@ -69,7 +69,7 @@ fn the_key_never_goes_to_the_address_of_a_webhook() {
 }
 
 #[test]
-fn secrets_of_what_a_file_makes_are_shown() {
+fn secrets_created_by_a_file_are_shown() {
     let world = World::new();
     let file = world.folder.path().join("all.json");
     let wanted = json!({

@@ -152,7 +152,7 @@ fn remaining(client: &Client, session: &str) -> i64 {
 }
 
 #[test]
-fn browsers_on_a_rollout_cost_little_and_nothing_of_the_interfaces_rate() {
+fn browsers_on_a_rollout_cost_little_and_use_no_rate_of_the_interface() {
     let (size, folder) = (Size::read(), tempfile::tempdir().unwrap());
     let data = folder.path().display().to_string();
     let mut program = Program::start(CONTROLD, &["--data-dir", &data]);

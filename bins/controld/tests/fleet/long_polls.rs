@@ -21,11 +21,11 @@ use tokio::task::JoinSet;
 
 const DEFAULT_POLLS: usize = 300;
 /// Number of nodes in one assignment.
-const ASSIGNED: usize = 200;
+const NODES_PER_ASSIGNMENT: usize = 200;
 /// Number of connections to open at once.
-const PIECE: usize = 500;
+const CONNECTIONS_AT_ONCE: usize = 500;
 /// Pause between requests of a key, which may send five a second.
-const PACE: Duration = Duration::from_millis(220);
+const REQUEST_INTERVAL: Duration = Duration::from_millis(220);
 /// Maximum time from the last order to the last response.
 const MAX_WAKE: Duration = Duration::from_mins(1);
 
@@ -64,14 +64,14 @@ async fn assign(
     let path = format!("/projects/{}/bundles/{bundle}/assign", operator.project());
     let mut caller = Caller::new(Ipv4Addr::LOCALHOST, to);
     let (mut ordered, credential) = (Vec::new(), bearer(operator.key()));
-    for piece in nodes.chunks(ASSIGNED) {
+    for piece in nodes.chunks(NODES_PER_ASSIGNMENT) {
         let ids: Vec<_> = piece.iter().map(|node| node.id).collect();
         let body = json!({ "nodes": ids }).to_string();
         let at = clock.elapsed();
         let answered = caller.call(("POST", &path), &credential, body.as_bytes());
         assert_eq!(answered.await.unwrap().status, 200);
         ordered.extend(piece.iter().map(|_| at));
-        pace(PACE).await;
+        pace(REQUEST_INTERVAL).await;
     }
     ordered
 }
@@ -100,7 +100,7 @@ fn an_order_wakes_every_long_poll() {
     let mut latencies = runtime.block_on(async {
         let (waiting, mut waits) = unbounded_channel();
         let mut polls = JoinSet::new();
-        for piece in nodes.chunks(PIECE) {
+        for piece in nodes.chunks(CONNECTIONS_AT_ONCE) {
             for node in piece {
                 let (node, waiting) = (node.clone(), waiting.clone());
                 polls.spawn(async move { (node.id, poll(node, to, clock, waiting).await) });

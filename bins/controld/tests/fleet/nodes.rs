@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use std::path::Path;
 
 /// Number of nodes per transaction.
-const CHUNK: usize = 1_000;
+const NODES_PER_TRANSACTION: usize = 1_000;
 
 /// A node and its key.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(crate) fn insert(url: &str, tenant: Tenant, count: usize) -> Vec<InsertedNod
     let runtime = runtime.enable_all().build().unwrap();
     runtime.block_on(async {
         let store = Store::open(url).await.unwrap();
-        for chunk in nodes.chunks(CHUNK) {
+        for chunk in nodes.chunks(NODES_PER_TRANSACTION) {
             let mut tx = store.begin().await.unwrap();
             for inserted in chunk {
                 let node = Node {

@@ -450,7 +450,7 @@ fn address(program: &Program) -> SocketAddr {
 }
 
 #[test]
-fn a_hostile_organization_holds_up_no_other() {
+fn a_hostile_organization_delays_no_other() {
     let full = std::env::var("CONTROLD_TENANTS").ok();
     let secs = full.as_ref().map_or(3, |text| text.parse().unwrap());
     let time = Duration::from_secs(secs);

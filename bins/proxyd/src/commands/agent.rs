@@ -1,7 +1,7 @@
 //! `proxyd agent check`: conformance test of an external agent.
 
 use crate::cli::AgentCheck;
-use crate::terminal::{print_error, say};
+use crate::terminal::{print_error, print_line};
 use agent_check::Settings;
 use agent_protocol::Header;
 use std::io;
@@ -23,7 +23,9 @@ pub(crate) fn check(arguments: AgentCheck) -> io::Result<ExitCode> {
     let headers = match headers {
         Ok(headers) => headers,
         Err(text) => {
-            print_error(format_args!("not a header field: {text}"));
+            print_error(format_args!(
+                "--header {text}: is not a header field; write `Name: value`"
+            ));
             return Ok(ExitCode::from(EXIT_USAGE));
         }
     };
@@ -34,14 +36,14 @@ pub(crate) fn check(arguments: AgentCheck) -> io::Result<ExitCode> {
     });
     if json {
         match serde_json::to_string_pretty(&report) {
-            Ok(text) => say(text)?,
+            Ok(text) => print_line(text)?,
             Err(error) => {
                 print_error(error);
                 return Ok(ExitCode::from(EXIT_FAILED));
             }
         }
     } else {
-        say(&report)?;
+        print_line(&report)?;
     }
     if report.failed == 0 {
         Ok(ExitCode::SUCCESS)

@@ -1,6 +1,6 @@
 //! `proxyd config test`: the tests in a configuration.
 
-use crate::terminal::{print_error, print_report, say};
+use crate::terminal::{print_error, print_line, print_report};
 use proxy_config::{Loaded, Report};
 use proxy_model::{FailedTest, Model, Place};
 use proxy_plan::diff::replay::Recording;
@@ -30,12 +30,12 @@ pub(super) fn run(file: &Path, json: bool) -> io::Result<ExitCode> {
         }
     };
     if json {
-        say(document(&model, &failed))?;
+        print_line(document(&model, &failed))?;
     } else {
         for (name, _) in names(&model) {
             let passes = failed.iter().all(|one| one.name != name);
             let word = if passes { "ok    " } else { "failed" };
-            say(format_args!("{word}  {name}"))?;
+            print_line(format_args!("{word}  {name}"))?;
         }
     }
     let count = names(&model).count();
@@ -44,8 +44,8 @@ pub(super) fn run(file: &Path, json: bool) -> io::Result<ExitCode> {
     match loaded.unless_failed(failed) {
         Ok(_) if count == 0 => print_error(format_args!("{}: there is no test", file.display())),
         Ok(_) | Err(_) if json => {}
-        Ok(_) if count == 1 => say(format_args!("{}: 1 test passes", file.display()))?,
-        Ok(_) => say(format_args!("{}: {count} tests pass", file.display()))?,
+        Ok(_) if count == 1 => print_line(format_args!("{}: 1 test passes", file.display()))?,
+        Ok(_) => print_line(format_args!("{}: {count} tests pass", file.display()))?,
         Err(report) => print_report(&report),
     }
     if passes {
@@ -75,7 +75,7 @@ pub(super) fn draft(file: &Path, recorded: Option<&Path>) -> io::Result<ExitCode
                 None => draft_tests(&plan),
                 Some(recording) => draft_recorded_tests(&plan, recording.heads().flatten()),
             };
-            say(drafts.trim_end())?;
+            print_line(drafts.trim_end())?;
             Ok(ExitCode::SUCCESS)
         }
         Err(report) => {

@@ -3,21 +3,22 @@
 use super::plan_file::{EXIT_FAULTS, plan};
 use super::replay;
 use crate::cli::Diff;
-use crate::terminal::say;
+use crate::terminal::{print_error, print_line};
+use proxy_model::registry::{self, MachinePart};
 use proxy_model::{FileId, Model};
 use proxy_plan::diff::{Change, ChangedFile, named_files};
 use proxy_plan::{PlanDiff, render};
 use proxy_tls::ChainInfo;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Maximum number of files in a served folder to compare.
+/// Maximum number of files of a folder; a folder with more is not compared.
 const MAX_SERVED_FILES: usize = 10_000;
 
-/// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors.
+/// Prints the difference. Exit code 0: the same; 1: they differ; 2: one of them has errors or cannot be read.
 pub(super) fn run(arguments: &Diff) -> io::Result<ExitCode> {
     let Diff {
         old,
@@ -30,9 +31,16 @@ pub(super) fn run(arguments: &Diff) -> io::Result<ExitCode> {
     };
     let mut diff = PlanDiff::compare(&old, &new);
     let models = [&**old.model(), &**new.model()];
+    let changed_pages = match changed_pages(models) {
+        Ok(changed) => changed,
+        Err(message) => {
+            print_error(message);
+            return Ok(ExitCode::from(EXIT_FAULTS));
+        }
+    };
     let (names, files): (Vec<ChangedFile>, Vec<String>) = changed_files(models)
         .into_iter()
-        .chain(changed_pages(models))
+        .chain(changed_pages)
         .unzip();
     diff.judge_files(models, &names, &|before, after| {
         renews(models, before, after)
@@ -55,11 +63,11 @@ pub(super) fn run(arguments: &Diff) -> io::Result<ExitCode> {
                 object.insert("traffic".to_owned(), replay::document(report, *skipped));
             }
         }
-        say(document)?;
+        print_line(document)?;
     } else {
-        say(page(&diff, &files).trim_end())?;
+        print_line(page(&diff, &files).trim_end())?;
         if let Some((report, skipped)) = &traffic {
-            say(format_args!(
+            print_line(format_args!(
                 "\n{}",
                 replay::page(report, *skipped).trim_end()
             ))?;
@@ -107,55 +115,82 @@ fn changed_files(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
     shown.collect()
 }
 
-/// Finds files in served folders of both configurations that were added, removed or changed.
-fn changed_pages(models: [&Model; 2]) -> Vec<(ChangedFile, String)> {
+/// Finds files in folders of both configurations that were added, removed or changed, sorted by
+/// name.
+///
+/// # Errors
+/// The message for a folder that is unreadable or has too many files.
+fn changed_pages(models: [&Model; 2]) -> Result<Vec<(ChangedFile, String)>, String> {
     let [old, new] = models.map(named_files);
-    let folders = new.keys().filter(|name| old.contains_key(*name));
-    let changed = folders.flat_map(|folder| {
-        let roots = models.map(|model| path(model, folder));
-        if roots[0] == roots[1] {
-            return Vec::new();
-        }
-        let [before, after] = roots.each_ref().map(|root| files_below(root));
-        let names: BTreeSet<&PathBuf> = before.union(&after).collect();
-        let changes = names.into_iter().filter_map(|name| {
-            let change = match (before.contains(name), after.contains(name)) {
-                (true, false) => Change::Removed,
-                (false, _) => Change::Added,
-                (true, true) => {
-                    let [old, new] = roots
-                        .each_ref()
-                        .map(|root| proxy_setting_files::read(&root.join(name), u64::MAX).ok());
-                    (old != new).then_some(Change::Changed)?
-                }
-            };
-            let name = Path::new(folder).join(name).to_string_lossy().into_owned();
-            Some((name, change))
-        });
-        changes.collect()
+    let folders = new.iter().filter(|(name, settings)| {
+        old.contains_key(*name) && settings.values().any(|row| names_folder(row))
     });
-    let shown = changed.map(|(name, change)| {
-        (
-            ChangedFile {
+    let mut changed = Vec::new();
+    for (folder, _) in folders {
+        let [old, new] = models.map(|model| path(model, folder));
+        if old == new {
+            continue;
+        }
+        for (file, change) in folder_changes(&old, &new)? {
+            let name = Path::new(folder).join(file).to_string_lossy().into_owned();
+            let file = ChangedFile {
                 name: name.clone(),
                 change,
-            },
-            name,
-        )
-    });
-    shown.collect()
+            };
+            changed.push((file, name));
+        }
+    }
+    Ok(changed)
 }
 
-/// Returns the relative paths of the regular files in a folder, at most [`MAX_SERVED_FILES`]. Links
+/// Returns true if the setting of the registry's `row` names a folder.
+fn names_folder(row: &str) -> bool {
+    let mut rows = registry::all().into_iter();
+    rows.any(|other| other.path == row && other.machine == Some(MachinePart::Folder))
+}
+
+/// Compares two folders: the relative paths of files that differ, sorted.
+fn folder_changes(old: &Path, new: &Path) -> Result<Vec<(PathBuf, Change)>, String> {
+    let (before, after) = (files_below(old)?, files_below(new)?);
+    let names = before.union(&after);
+    let changes = names.filter_map(|name| {
+        let change = match (before.contains(name), after.contains(name)) {
+            (true, false) => Change::Removed,
+            (false, _) => Change::Added,
+            (true, true) => {
+                let contents =
+                    |root: &Path| proxy_setting_files::read(&root.join(name), u64::MAX).ok();
+                (contents(old) != contents(new)).then_some(Change::Changed)?
+            }
+        };
+        Some((name.clone(), change))
+    });
+    Ok(changes.collect())
+}
+
+/// Returns the relative paths of the regular files below `root`; none if it does not exist. Links
 /// are not followed.
-fn files_below(root: &Path) -> BTreeSet<PathBuf> {
+///
+/// # Errors
+/// The message for an unreadable folder, or for more than [`MAX_SERVED_FILES`] files.
+fn files_below(root: &Path) -> Result<BTreeSet<PathBuf>, String> {
     let mut found = BTreeSet::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let Ok(kind) = entry.file_type() else {
-                continue;
-            };
+        let unreadable = |error: io::Error| {
+            let folder = folder.display();
+            format!(
+                "cannot read the folder {folder}: {error}; run the command as a user that may read it"
+            )
+        };
+        let entries = match fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(unreadable(error)),
+        };
+        for entry in entries {
+            let entry = entry.map_err(unreadable)?;
+            let kind = entry.file_type().map_err(unreadable)?;
             if kind.is_dir() {
                 folders.push(entry.path());
             } else if kind.is_file()
@@ -163,12 +198,16 @@ fn files_below(root: &Path) -> BTreeSet<PathBuf> {
             {
                 found.insert(name.to_owned());
             }
-            if MAX_SERVED_FILES <= found.len() {
-                return found;
+            if MAX_SERVED_FILES < found.len() {
+                return Err(format!(
+                    "{}: more than {MAX_SERVED_FILES} files, too many to compare; compare this folder of both \
+                     configurations with `diff -rq`",
+                    root.display()
+                ));
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// Returns true if a certificate of the new configuration renews one of the old.

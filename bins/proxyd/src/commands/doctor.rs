@@ -5,7 +5,7 @@ mod machine;
 mod network;
 
 use crate::cli::Doctor;
-use crate::terminal::{print_report, say};
+use crate::terminal::{print_line, print_report};
 use finding::{Finding, Severity};
 use proxy_server::Source;
 use std::io;
@@ -19,10 +19,10 @@ pub(super) fn run(arguments: &Doctor) -> io::Result<ExitCode> {
     let source = file.map_or(Source::Embedded, Source::File);
     let findings = findings(&source);
     if arguments.json {
-        say(serde_json::json!({ "findings": findings }))?;
+        print_line(serde_json::json!({ "findings": findings }))?;
     } else {
-        findings.iter().try_for_each(say)?;
-        say(summary(&findings))?;
+        findings.iter().try_for_each(print_line)?;
+        print_line(summary(&findings))?;
     }
     match findings.iter().map(|finding| finding.severity).max() {
         Some(Severity::Fault) => Ok(ExitCode::FAILURE),

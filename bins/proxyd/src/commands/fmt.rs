@@ -1,7 +1,7 @@
 //! `proxyd config fmt`: standard layout for configuration files.
 
 use super::file_replacement::replace;
-use crate::terminal::{print_error, print_report, say};
+use crate::terminal::{print_error, print_line, print_report};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -40,13 +40,13 @@ fn format_file(file: &Path, check: bool) -> io::Result<bool> {
         return Ok(true);
     }
     if check {
-        say(format_args!("{} would be reformatted", file.display()))?;
+        print_line(format_args!("{} would be reformatted", file.display()))?;
         return Ok(false);
     }
     if let Err(error) = replace(file, &formatted) {
         print_error(format_args!("cannot write {}: {error}", file.display()));
         return Ok(false);
     }
-    say(format_args!("{} written", file.display()))?;
+    print_line(format_args!("{} written", file.display()))?;
     Ok(true)
 }

@@ -2,7 +2,7 @@
 
 use super::admin_interface::Endpoint;
 use crate::cli::AdminInterface;
-use crate::terminal::{print_error, say};
+use crate::terminal::{print_error, print_line};
 use proxy_top::AdminClient;
 use std::io;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub(super) fn run(interface: &AdminInterface) -> io::Result<ExitCode> {
         AdminClient::new(endpoint.address, None).and_then(|client| proxy_top::ready(&client));
     match ready {
         Ok(()) => {
-            say("ready")?;
+            print_line("ready")?;
             Ok(ExitCode::SUCCESS)
         }
         Err(error) => {

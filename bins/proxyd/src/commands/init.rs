@@ -1,7 +1,7 @@
 //! `proxyd init`: writes a first configuration.
 
 use crate::cli::Init;
-use crate::terminal::{print_error, print_report, say};
+use crate::terminal::{print_error, print_line, print_report};
 use proxy_server::Source;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &Init) -> io::Result<ExitCode> {
         }
         return Ok(ExitCode::FAILURE);
     }
-    say(format_args!(
+    print_line(format_args!(
         "wrote {name}\n  proxyd --test --config {name}\n  proxyd --config {name}"
     ))?;
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use super::file_replacement::replace;
 use crate::cli::ForeignServer;
-use crate::terminal::{print_error, print_report, say};
+use crate::terminal::{print_error, print_line, print_report};
 use proxy_migrate::{Language, Source};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -32,16 +32,16 @@ pub(super) fn migrate_proxyd(file: &Path, output: &Path) -> io::Result<ExitCode>
         return Ok(ExitCode::from(EXIT_FAULTS));
     }
     for note in &migrated.notes {
-        say(note)?;
+        print_line(note)?;
     }
     // Notes about the order of routes depend on included files, so an invalid configuration has
     // none.
     if let Ok(loaded) = proxy_config::load(file) {
         for note in proxy_config::route_order_notes(&loaded) {
-            say(note)?;
+            print_line(note)?;
         }
     }
-    say(format_args!("{} written", output.display()))?;
+    print_line(format_args!("{} written", output.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -79,9 +79,9 @@ pub(super) fn migrate_foreign(
         return Ok(ExitCode::from(EXIT_FAULTS));
     }
     for note in &migrated.notes {
-        say(note)?;
+        print_line(note)?;
     }
-    say(format_args!(
+    print_line(format_args!(
         "{} written; directives to look at: {}",
         output.display(),
         migrated.notes.len()

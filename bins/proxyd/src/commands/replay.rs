@@ -2,7 +2,7 @@
 
 use super::plan_file::{EXIT_FAULTS, plan};
 use crate::cli::Replay;
-use crate::terminal::{print_error, say};
+use crate::terminal::{print_error, print_line};
 use proxy_plan::Plan;
 use proxy_plan::diff::replay::{self, Recording, ReplayDifference, ReplayReport};
 use serde_json::{Value, json};
@@ -30,9 +30,9 @@ pub(super) fn run(arguments: &Replay) -> io::Result<ExitCode> {
         return Ok(ExitCode::from(EXIT_FAULTS));
     };
     if *json {
-        say(document(&report, skipped))?;
+        print_line(document(&report, skipped))?;
     } else {
-        say(page(&report, skipped).trim_end())?;
+        print_line(page(&report, skipped).trim_end())?;
     }
     if report.different == 0 {
         Ok(ExitCode::SUCCESS)
@@ -101,14 +101,17 @@ pub(super) fn page(report: &ReplayReport, skipped: usize) -> String {
         _ = writeln!(page, "  and {more} more, all in --json");
     }
     if skipped > 0 {
-        _ = writeln!(page, "{skipped} lines are not requests");
+        _ = writeln!(
+            page,
+            "skipped: {skipped} lines that are not recorded requests"
+        );
     }
     if let Some(example) = unlike_example {
         let example = example.escape_debug();
         _ = writeln!(
             page,
-            "{unlike_recorded} were answered by another route than the old configuration's when they were recorded, \
-             such as {example}"
+            "{unlike_recorded} of {requests} requests were recorded with another route than the old \
+             configuration selects, such as {example}"
         );
     }
     page

@@ -2,7 +2,7 @@
 
 use super::admin_interface::Endpoint;
 use crate::cli::Top;
-use crate::terminal::{print_error, say};
+use crate::terminal::{print_error, print_line};
 use proxy_top::AdminClient;
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
@@ -27,7 +27,7 @@ pub(super) fn run(arguments: &Top) -> io::Result<ExitCode> {
     match shown {
         Ok(page) => {
             if let Some(page) = page {
-                say(page.trim_end())?;
+                print_line(page.trim_end())?;
             }
             Ok(ExitCode::SUCCESS)
         }

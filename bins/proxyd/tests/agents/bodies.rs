@@ -106,7 +106,7 @@ fn an_agent_gets_all_of_a_chunked_body_which_then_has_a_length() {
 }
 
 #[test]
-fn a_body_in_chunks_comes_in_pieces_and_any_of_them_may_be_refused() {
+fn each_chunk_of_an_inspected_body_may_be_refused() {
     let upstream = upstream();
     let agent = body_agent(BodyMode::Chunks, block_evil);
     let proxyd = Setup::to(&upstream).agent("waf", &agent, SETTINGS).start();
@@ -262,7 +262,7 @@ fn a_body_that_is_not_of_its_coding_is_refused() {
 }
 
 #[test]
-fn an_agent_that_fails_at_the_body_is_treated_as_its_mode_says() {
+fn a_failure_at_the_body_is_handled_by_the_failure_mode() {
     for (mode, status) in [("closed", 504), ("open", 200)] {
         let upstream = upstream();
         let agent = body_agent(BodyMode::Buffered, |_| AgentReply::Silence);

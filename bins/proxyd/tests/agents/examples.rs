@@ -102,7 +102,7 @@ fn the_firewall_finds_attacks_in_bodies_before_the_target_gets_a_byte() {
 }
 
 #[test]
-fn the_firewall_keeps_back_responses_that_leak_if_it_is_shown_them() {
+fn the_firewall_blocks_leaking_responses_if_it_inspects_them() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             if request.target == "/broken" {

@@ -214,7 +214,7 @@ fn a_call_names_the_source_with_its_port() {
 }
 
 #[test]
-fn a_denying_call_is_answered_as_it_says() {
+fn a_denying_call_decides_on_the_response() {
     let upstream = upstream();
     let denied = [
         field(1, &varint(1, 429)),

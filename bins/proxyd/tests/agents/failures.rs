@@ -146,7 +146,7 @@ fn a_failing_agent_that_is_closed_refuses_by_its_failure() {
 }
 
 #[test]
-fn a_failing_agent_that_is_open_lets_requests_pass() {
+fn requests_pass_a_failing_agent_with_failure_mode_open() {
     for (what, reply, _, expected) in failures() {
         let upstream = upstream();
         let agent = head_agent(move |_| reply.clone());

@@ -21,7 +21,7 @@ fn start(agent: &AgentProcess, upstream: &Upstream, settings: &str) -> Proxyd {
 const EXT_AUTHZ: &str = "failure-mode \"closed\"; protocol \"ext-authz\"";
 
 #[test]
-fn a_server_on_grpcio_understands_the_question_and_its_edits_are_applied() {
+fn edits_of_a_grpcio_server_are_applied() {
     let Some(agent) = AgentProcess::foreign("ext_authz.py") else {
         return;
     };
@@ -57,7 +57,7 @@ fn a_server_on_grpcio_understands_the_question_and_its_edits_are_applied() {
 }
 
 #[test]
-fn a_server_on_grpcio_refuses_and_fails_as_it_says() {
+fn refusals_and_failures_of_a_grpcio_server_are_passed_on() {
     let Some(agent) = AgentProcess::foreign("ext_authz.py") else {
         return;
     };
@@ -85,7 +85,7 @@ const FORWARD_AUTH: &str = "protocol \"forward-auth\"; request-path \"/verify\";
     copy-headers \"x-user\" \"x-groups\"";
 
 #[test]
-fn a_server_on_waitress_lets_its_users_in_and_answers_the_others() {
+fn a_waitress_server_admits_its_users_and_answers_other_clients() {
     let Some(agent) = AgentProcess::foreign("forward_auth.py") else {
         return;
     };
@@ -117,7 +117,7 @@ fn a_server_on_waitress_lets_its_users_in_and_answers_the_others() {
 }
 
 #[test]
-fn a_server_on_waitress_that_fails_is_passed_over_if_it_is_open() {
+fn a_failing_waitress_server_is_skipped_with_failure_mode_open() {
     let Some(agent) = AgentProcess::foreign("forward_auth.py") else {
         return;
     };

@@ -129,7 +129,7 @@ fn time_out_at(phase: Phase) {
 }
 
 #[test]
-fn a_reset_while_an_agent_is_asked_gives_everything_back() {
+fn a_reset_during_an_agent_call_releases_all_permits() {
     let top = "limits { max-agent-queue-depth 1; max-in-flight-requests 2 }";
     for (index, phase) in Phase::ASKED.into_iter().enumerate() {
         let stage = start(phase, AgentReply::Silence, AMPLE, top);
@@ -161,7 +161,7 @@ fn a_reset_while_an_agent_is_asked_gives_everything_back() {
 }
 
 #[test]
-fn a_reset_in_the_middle_of_a_body_that_is_held_for_an_agent_gives_everything_back() {
+fn a_reset_during_an_inspected_body_releases_all_permits() {
     let top = "limits { max-in-flight-requests 2 }";
     let stage = start(Phase::RequestBody, AgentReply::Silence, AMPLE, top);
     block_on(async {
@@ -188,7 +188,7 @@ fn a_reset_in_the_middle_of_a_body_that_is_held_for_an_agent_gives_everything_ba
 }
 
 #[test]
-fn streams_of_one_connection_are_asked_about_at_the_same_time() {
+fn streams_of_one_connection_have_concurrent_agent_calls() {
     let stage = start(Phase::RequestBody, AgentReply::Silence, AMPLE, "");
     stage.chosen.choose(0);
     block_on(async {

@@ -91,7 +91,7 @@ fn a_blocked_response_is_replaced() {
 }
 
 #[test]
-fn an_agent_that_fails_at_the_response_is_treated_as_its_mode_says() {
+fn a_failure_at_the_response_is_handled_by_the_failure_mode() {
     for (mode, status) in [("closed", 504), ("open", 200)] {
         let upstream = upstream();
         let agent = on_response(AgentReply::Silence);

@@ -35,7 +35,7 @@ fn a_reload_that_was_refused_is_not_counted_as_one() {
 }
 
 #[test]
-fn the_record_of_a_head_that_came_too_late_says_how_long_it_took() {
+fn the_record_of_a_late_head_has_its_duration() {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream).listener("timeouts { header-ms 300 }");
     let proxyd = config.start();

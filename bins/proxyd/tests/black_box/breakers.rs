@@ -180,7 +180,7 @@ fn only_failures_in_a_row_count_and_answers_below_500_are_none() {
 }
 
 #[test]
-fn a_half_open_breaker_lets_as_many_try_as_written() {
+fn a_half_open_breaker_admits_the_configured_number_of_probes() {
     let ill = Arc::new(AtomicBool::new(true));
     let gate = Gate::new();
     let upstream = moody(&ill, &gate);

@@ -66,7 +66,7 @@ fn an_operator_purges_by_url_prefix_and_tag() {
 }
 
 #[test]
-fn workers_share_what_is_stored() {
+fn workers_share_stored_responses() {
     let upstream = tagged();
     let proxyd = proxyd(&upstream, "system { worker-threads 2 }");
     let _first = proxyd.connect().ask(get("/a", &[]));

@@ -422,7 +422,7 @@ fn a_port_in_use_is_reported_with_its_place() {
 }
 
 /// Returns the error of a process that cannot start with `blocks`.
-fn complaint(blocks: &str) -> String {
+fn error_of(blocks: &str) -> String {
     let upstream = Upstream::saying("");
     let config = Config::to(&upstream).top(blocks);
     let mut proxyd = Launch::new(BINARY, &config.kdl()).spawn();
@@ -450,7 +450,7 @@ fn an_address_that_cannot_be_opened_is_reported_with_its_place() {
             "error[unwritable-log]",
         ),
     ] {
-        let printed = complaint(&blocks);
+        let printed = error_of(&blocks);
         assert!(printed.contains(code), "{code} is not in:\n{printed}");
         let line = blocks.lines().last().unwrap();
         assert!(printed.contains(line), "{line} is not in:\n{printed}");
@@ -545,7 +545,7 @@ fn a_migration_names_the_requests_that_another_route_takes_now() {
 }
 
 #[test]
-fn explain_says_which_route_a_request_takes() {
+fn explain_names_the_route_of_a_request() {
     let folder = ConfigFolder::new();
     let file = folder.file("good.kdl", GOOD);
 

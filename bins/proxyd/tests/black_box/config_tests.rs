@@ -64,7 +64,7 @@ fn a_configuration_whose_test_fails_is_never_served() {
 }
 
 #[test]
-fn the_explanation_of_a_failed_test_is_one_command_away() {
+fn a_failed_test_prints_the_command_that_explains_it() {
     let (_folder, path) = file(FAILING);
     let mut command = Command::new(BINARY);
     let output = command
@@ -150,7 +150,7 @@ fn tests_are_drafted_from_the_routes() {
 }
 
 #[test]
-fn a_configuration_that_lets_a_request_round_a_guard_is_never_served() {
+fn a_configuration_with_a_bypass_of_a_guard_is_never_served() {
     let never = r#"never "the app" { path-prefix "/admin"; upstream "u" }"#;
     let output = run(&["config", "test"], never);
     assert_eq!(output.status.code(), Some(1));

@@ -110,7 +110,7 @@ fn a_trusted_proxy_is_exempt_from_the_limit_per_client() {
 }
 
 #[test]
-fn a_route_serves_so_many_connections_at_once_and_others_continue() {
+fn a_route_has_a_maximum_of_connections_and_other_routes_continue() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = Config::new()

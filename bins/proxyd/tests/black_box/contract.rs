@@ -76,7 +76,7 @@ fn a_compressed_response_has_no_digest_of_other_bytes() {
 }
 
 #[test]
-fn a_part_of_a_compressible_page_varies_as_the_whole_does() {
+fn a_partial_response_has_the_vary_of_the_full_one() {
     let upstream = page(
         "206 Partial Content",
         "Content-Range: bytes 0-1999/5000\r\n",
@@ -197,7 +197,7 @@ fn a_target_that_answers_with_5xx_has_failed_requests() {
 }
 
 #[test]
-fn a_connection_that_closes_behind_a_body_says_so() {
+fn a_connection_that_closes_after_a_body_announces_it() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream)
         .listener("timeouts { body-idle-secs 1 }")

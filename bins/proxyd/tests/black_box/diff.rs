@@ -123,6 +123,66 @@ fn a_file_with_other_contents_differs() {
     assert!(text(&output).contains("ca.pem"), "{}", text(&output));
 }
 
+/// Creates two configurations with the static files of the folder `site`.
+fn static_sites() -> TempDir {
+    let text = r#"
+listeners { listener "main" { address "127.0.0.1:8080" } }
+routes {
+    route "site" { matches { path-prefix "/" }; service-type "static"; static-files { root "site" } }
+}
+"#;
+    let folder = files(text, text);
+    for name in ["old", "new"] {
+        let site = folder.path().join(name).join("site");
+        fs::create_dir(&site).unwrap();
+        fs::write(site.join("a.html"), "the same").unwrap();
+    }
+    folder
+}
+
+#[test]
+fn files_of_served_folders_are_compared() {
+    let folder = static_sites();
+    assert_eq!(diff(folder.path(), &[]).status.code(), Some(0));
+    for name in ["b.html", "c.html"] {
+        fs::write(folder.path().join("new/site").join(name), "new").unwrap();
+    }
+    let output = diff(folder.path(), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).contains("  site/b.html\n  site/c.html\n"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
+fn a_served_folder_that_cannot_be_compared_is_an_error() {
+    let folder = static_sites();
+    let site = folder.path().join("new/site");
+    for number in 0..10_000 {
+        fs::write(site.join(format!("{number}.html")), "").unwrap();
+    }
+    let output = diff(folder.path(), &[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("new/site: more than 10000 files") && message.contains("diff -rq"),
+        "{message}"
+    );
+
+    // A file instead of the folder cannot be read as one, which also holds for root.
+    fs::remove_dir_all(&site).unwrap();
+    fs::write(&site, "").unwrap();
+    let output = diff(folder.path(), &[]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(
+        message.contains("cannot read the folder") && message.contains("new/site"),
+        "{message}"
+    );
+}
+
 #[test]
 fn recorded_requests_are_weighted_by_how_often_they_occurred() {
     let new = OLD.replace("path-prefix \"/admin\"", "path-prefix \"/admin/\"");
@@ -158,7 +218,10 @@ fn recorded_requests_are_weighted_by_how_often_they_occurred() {
         "{page}"
     );
     assert!(page.contains("GET a.test/admin"), "{page}");
-    assert!(page.contains("1 lines are not requests"), "{page}");
+    assert!(
+        page.contains("skipped: 1 lines that are not recorded requests"),
+        "{page}"
+    );
 
     let traffic = log.to_str().unwrap();
     let output = diff(folder.path(), &["--json", "--traffic", traffic]);

@@ -67,7 +67,7 @@ fn addresses(proxyd: &Proxyd) -> Vec<String> {
 
 /// Sends requests until the targets are as expected, at least after each look-up.
 #[track_caller]
-fn settle(proxyd: &Proxyd, server: &DnsServer, wanted: &[String]) {
+fn wait_for_targets(proxyd: &Proxyd, server: &DnsServer, wanted: &[String]) {
     for _ in 0..20 {
         if addresses(proxyd) == wanted {
             return;
@@ -78,7 +78,7 @@ fn settle(proxyd: &Proxyd, server: &DnsServer, wanted: &[String]) {
 }
 
 /// Returns the upstreams that respond to 12 requests.
-fn answering(client: &mut RawClient) -> BTreeSet<String> {
+fn answering_upstreams(client: &mut RawClient) -> BTreeSet<String> {
     (0..12).map(|_| client.ask(get("/", &[])).text()).collect()
 }
 
@@ -88,7 +88,7 @@ fn wait_for_answer(client: &mut RawClient, wanted: &str) {
     assert!((0..10_000).any(|_| client.ask(get("/", &[])).text() == wanted));
 }
 
-fn at(number: u8, port: u16) -> String {
+fn address_at(number: u8, port: u16) -> String {
     format!("127.0.0.{number}:{port}")
 }
 
@@ -109,7 +109,7 @@ fn each_address_of_a_name_is_a_target_of_its_own() {
     let listed = targets(&proxyd);
     let names: Vec<_> = listed.iter().map(|one| one["name"].clone()).collect();
     assert_eq!(names, [(); 3].map(|()| format!("app.test:{port}")));
-    let expected = [1, 2, 3].map(|number| at(number, port));
+    let expected = [1, 2, 3].map(|number| address_at(number, port));
     assert_eq!(addresses(&proxyd), expected);
     let page = metrics(&proxyd);
     let counted = format!("proxy_dns_addresses{{name=\"app.test:{port}\"}} 3");
@@ -135,13 +135,17 @@ fn a_changed_answer_keeps_the_connections_of_addresses_that_stay() {
     server.set_addresses("app.test", &[ip(1), ip(2)]);
     let proxyd = config(&server, &format!("target \"app.test:{port}\"")).start();
     let mut client = proxyd.connect();
-    assert_eq!(answering(&mut client).len(), 2);
+    assert_eq!(answering_upstreams(&mut client).len(), 2);
 
     server.set_addresses("app.test", &[ip(3), ip(2)]);
-    settle(&proxyd, &server, &[at(2, port), at(3, port)]);
+    wait_for_targets(
+        &proxyd,
+        &server,
+        &[address_at(2, port), address_at(3, port)],
+    );
     upstreams[0].wait_for_ends(1);
 
-    let answering = answering(&mut client);
+    let answering = answering_upstreams(&mut client);
     assert_eq!(
         answering,
         ["127.0.0.2", "127.0.0.3"].map(str::to_owned).into()
@@ -189,7 +193,7 @@ fn the_last_good_answer_is_kept_when_name_servers_fail() {
         });
         assert!(failed, "{error_message}");
         before = failures(&proxyd);
-        assert_eq!(answering(&mut client).len(), 2, "{error_message}");
+        assert_eq!(answering_upstreams(&mut client).len(), 2, "{error_message}");
     }
     assert!(targets(&proxyd).iter().all(|one| one["healthy"] == true));
 }
@@ -213,12 +217,12 @@ fn a_name_that_never_had_an_address_is_answered_503_until_it_has_one() {
     assert!(error.contains("cannot resolve app.test"), "{error}");
 
     server.set_addresses("app.test", &[ip(1)]);
-    settle(&proxyd, &server, &[at(1, port)]);
+    wait_for_targets(&proxyd, &server, &[address_at(1, port)]);
     wait_for_answer(&mut client, "127.0.0.1");
 }
 
 #[test]
-fn a_name_server_that_is_silent_is_given_up_in_time() {
+fn queries_to_a_silent_name_server_time_out() {
     let (_upstreams, port) = upstreams::<1>();
     let server = DnsServer::start();
     server.set("app.test", DnsReply::Silence);
@@ -255,7 +259,7 @@ fn a_name_server_that_drops_queries_for_ipv6_gives_the_ipv4_addresses() {
     }
     assert_eq!(looked_up("failure"), 0);
     server.set("app.test", DnsReply::OnlyIpv4(vec![ip(2)]));
-    settle(&proxyd, &server, &[at(2, port)]);
+    wait_for_targets(&proxyd, &server, &[address_at(2, port)]);
 }
 
 #[test]
@@ -268,7 +272,7 @@ fn datagrams_that_answer_no_query_are_ignored() {
 
     assert_eq!(client.ask(get("/", &[])).text(), "127.0.0.1");
     server.wait_for_queries(4);
-    assert_eq!(addresses(&proxyd), [at(1, port)]);
+    assert_eq!(addresses(&proxyd), [address_at(1, port)]);
     let page = metrics(&proxyd);
     let failures =
         format!("proxy_dns_lookups_total{{name=\"app.test:{port}\",result=\"failure\"}} ");
@@ -288,7 +292,7 @@ fn names_of_containers_may_have_underscores() {
     let proxyd = config(&server, &settings).start();
     let mut client = proxyd.connect();
 
-    let answering = answering(&mut client);
+    let answering = answering_upstreams(&mut client);
 
     let both = ["127.0.0.1", "127.0.0.2"].map(str::to_owned);
     assert_eq!(answering, both.into());
@@ -307,8 +311,8 @@ fn a_truncated_answer_is_asked_for_by_tcp_and_a_huge_one_is_cut() {
     assert_eq!(targets(&proxyd).len(), 256);
     let by_tcp = |query: &(&str, String, u16)| query.0 == "tcp";
     assert!(server.queries().iter().any(by_tcp));
-    let is_told = |record: &Record| record.text("message") == "a target has too many addresses";
-    drop(proxyd.stderr().find(0, is_told));
+    let is_logged = |record: &Record| record.text("message") == "a target has too many addresses";
+    drop(proxyd.stderr().find(0, is_logged));
 }
 
 #[test]
@@ -338,7 +342,7 @@ fn srv_records_give_hosts_ports_and_weights() {
     assert_eq!(targets(&proxyd)[0]["name"], "_http._tcp.app.test");
     let lower = vec![service(20, 10, spare.address().port(), "one.app.test")];
     server.set("_http._tcp.app.test", DnsReply::Services(1, lower));
-    settle(&proxyd, &server, &[spare.address().to_string()]);
+    wait_for_targets(&proxyd, &server, &[spare.address().to_string()]);
     wait_for_answer(&mut client, "spare");
 }
 
@@ -417,10 +421,14 @@ fn a_target_keeps_its_health_while_other_addresses_of_its_name_change() {
         std::thread::yield_now();
     }
     let before = unhealthy();
-    assert_eq!(before[0].0, at(3, port));
+    assert_eq!(before[0].0, address_at(3, port));
 
     server.set_addresses("app.test", &[ip(1), ip(2), ip(3)]);
-    settle(&proxyd, &server, &[1, 2, 3].map(|number| at(number, port)));
+    wait_for_targets(
+        &proxyd,
+        &server,
+        &[1, 2, 3].map(|number| address_at(number, port)),
+    );
 
     assert_eq!(unhealthy(), before);
 }
@@ -433,14 +441,14 @@ fn a_reload_keeps_resolved_targets_and_their_connections() {
     let config = config(&server, &format!("target \"app.test:{port}\""));
     let proxyd = config.start();
     let mut client = proxyd.connect();
-    assert_eq!(answering(&mut client).len(), 2);
+    assert_eq!(answering_upstreams(&mut client).len(), 2);
 
     let kdl = config
         .route("more", r#"matches { path "/x" }; upstream "u""#)
         .kdl();
     assert!(matches!(proxyd.reload(&kdl), Reload::Applied));
 
-    assert_eq!(answering(&mut client).len(), 2);
+    assert_eq!(answering_upstreams(&mut client).len(), 2);
     let connections = upstreams.each_ref().map(Upstream::connections);
     assert_eq!(connections, [1, 1]);
 }
@@ -507,7 +515,11 @@ fn a_new_address_of_a_drained_name_is_drained_too() {
     let settings = format!("target \"{name}\"; {}", target(&other));
     let proxyd = config(&server, &settings).start();
     let other_address = other.address().to_string();
-    settle(&proxyd, &server, &[at(1, port), other_address.clone()]);
+    wait_for_targets(
+        &proxyd,
+        &server,
+        &[address_at(1, port), other_address.clone()],
+    );
     let change = r#"{"draining": true}"#;
     let response = RawClient::connect(proxyd.admin_address()).ask(format!(
         "PATCH /admin/upstreams/u/targets/{name} HTTP/1.1\r\nHost: localhost\r\n\
@@ -520,16 +532,19 @@ fn a_new_address_of_a_drained_name_is_drained_too() {
     for numbers in [&[1, 2][..], &[3]] {
         let addresses: Vec<_> = numbers.iter().map(|number| ip(*number)).collect();
         server.set_addresses("app.test", &addresses);
-        let mut expected: Vec<_> = numbers.iter().map(|number| at(*number, port)).collect();
+        let mut expected: Vec<_> = numbers
+            .iter()
+            .map(|number| address_at(*number, port))
+            .collect();
         expected.push(other_address.clone());
-        settle(&proxyd, &server, &expected);
+        wait_for_targets(&proxyd, &server, &expected);
 
         for listed in targets(&proxyd).iter().filter(|one| one["name"] == *name) {
             assert_eq!(listed["override"]["draining"], true, "{listed}");
         }
     }
     let before = upstreams[2].requests().len();
-    let answers = answering(&mut proxyd.connect());
+    let answers = answering_upstreams(&mut proxyd.connect());
     assert_eq!(answers, BTreeSet::from(["other".to_owned()]));
     assert_eq!(upstreams[2].requests().len(), before);
 }

@@ -174,7 +174,7 @@ fn heads_at_the_default_limits_pass() {
 }
 
 #[test]
-fn a_body_announced_too_large_is_refused_before_it_comes() {
+fn a_body_with_a_too_large_content_length_is_refused_unread() {
     let upstream = Upstream::echo();
     let proxyd = limited(&upstream, "max-body-size-bytes 10").start();
     let mut client = proxyd.connect();
@@ -195,7 +195,7 @@ fn a_body_announced_too_large_is_refused_before_it_comes() {
 }
 
 #[test]
-fn a_body_that_grows_too_large_is_refused_while_it_comes() {
+fn a_body_is_refused_as_soon_as_it_exceeds_the_limit() {
     let upstream = Upstream::start(|served| {
         if served.head().is_some() {
             served.end();
@@ -321,7 +321,7 @@ fn connections_over_the_limit_are_answered_503_and_closed() {
 }
 
 #[test]
-fn a_body_that_grows_too_large_behind_an_early_answer_is_not_the_upstream_s_fault() {
+fn a_too_large_body_after_an_early_answer_is_not_the_upstreams_fault() {
     let upstream = Upstream::start(|served| {
         if served.head().is_some() {
             served.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n");

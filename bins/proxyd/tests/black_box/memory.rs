@@ -275,7 +275,7 @@ fn memory_of_closed_connections_is_released() {
 }
 
 #[test]
-fn a_response_in_chunks_of_one_byte_costs_what_it_holds() {
+fn a_response_in_chunks_of_one_byte_needs_memory_by_its_length() {
     const BYTES: usize = 500_000;
     let gate = Gate::new();
     let opened = gate.clone();

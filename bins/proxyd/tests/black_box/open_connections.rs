@@ -70,7 +70,7 @@ fn a_request_on_an_idle_connection_at_a_reload_is_answered() {
 }
 
 #[test]
-fn a_reload_that_tightens_a_listener_lets_the_current_response_end() {
+fn a_reload_that_tightens_a_listener_does_not_cut_the_current_response() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = Config::to(&upstream).start();

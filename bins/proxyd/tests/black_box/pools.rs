@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
-fn targets_are_asked_in_turn() {
+fn requests_rotate_over_the_targets() {
     let upstreams = ["one", "two", "three"].map(Upstream::saying);
     let targets: String = upstreams
         .iter()
@@ -430,7 +430,7 @@ fn an_upstream_that_closes_at_its_keep_alive_limit_costs_no_client_an_error() {
 }
 
 #[test]
-fn a_connection_is_closed_when_the_upstream_says_so() {
+fn a_connection_is_closed_on_request_of_the_upstream() {
     let upstream =
         Upstream::answering("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
     let proxyd = Config::to(&upstream).start();

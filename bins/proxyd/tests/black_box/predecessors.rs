@@ -103,7 +103,7 @@ fn the_new_process_takes_no_client_before_the_old_one_has_answered() {
 }
 
 #[test]
-fn the_new_process_serves_when_the_old_one_is_gone() {
+fn the_new_process_serves_after_the_end_of_the_old_one() {
     let upstream = Upstream::saying("hi");
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();

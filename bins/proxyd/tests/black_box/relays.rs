@@ -275,11 +275,11 @@ fn long_streams_arrive_as_they_were_sent() {
         writer.shutdown(Shutdown::Write).unwrap();
     });
 
-    let mut came = Vec::new();
-    reader.read_to_end(&mut came).unwrap();
+    let mut received = Vec::new();
+    reader.read_to_end(&mut received).unwrap();
 
     writing.join().unwrap();
-    assert!(came == sent, "{} bytes came", came.len());
+    assert!(received == sent, "{} bytes received", received.len());
     let record = record(&proxyd, |_| true);
     assert_eq!(record.number("bytes_out"), Some(12_582_925.0));
 }

@@ -113,7 +113,7 @@ fn a_request_keeps_the_plan_it_began_with() {
 }
 
 #[test]
-fn a_request_to_an_upstream_that_is_gone_finishes() {
+fn a_request_to_a_removed_upstream_completes() {
     let gate = Gate::new();
     let (old, new) = (Upstream::slow_reader(&gate), Upstream::saying("new"));
     let proxyd = Config::to(&old).start();
@@ -136,7 +136,7 @@ fn a_request_to_an_upstream_that_is_gone_finishes() {
 }
 
 #[test]
-fn listeners_come_and_go() {
+fn a_reload_adds_and_removes_listeners() {
     let upstream = Upstream::saying("hi");
     let proxyd = Config::to(&upstream).start();
     let since = proxyd.stderr().len();
@@ -435,7 +435,7 @@ fn no_request_fails_during_reloads() {
 }
 
 #[test]
-fn many_reloads_leave_nothing_behind() {
+fn many_reloads_leak_nothing() {
     let upstream = Upstream::saying("");
     let config = |number: u32| {
         let second = format!(

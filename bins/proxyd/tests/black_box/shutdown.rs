@@ -283,7 +283,7 @@ fn sigquit_ends_a_drain() {
 }
 
 #[test]
-fn a_process_with_nothing_to_do_leaves_soon() {
+fn an_idle_process_exits_soon() {
     let upstream = Upstream::saying("");
     let mut proxyd = Config::to(&upstream)
         .top("system { worker-threads 2 }")

@@ -48,8 +48,12 @@ fn a_million_bytes(proxyd: &Proxyd) -> Record {
     let mut client = proxyd.connect();
     client.send(get("/", &[]));
     let head = client.head();
-    let (came, _) = client.rest().unwrap();
-    assert!(came == BODY[..1_000_000], "{} bytes came", came.len());
+    let (received, _) = client.rest().unwrap();
+    assert!(
+        received == BODY[..1_000_000],
+        "{} bytes received",
+        received.len()
+    );
     proxyd.access_record(&head.correlation_id())
 }
 
@@ -59,7 +63,7 @@ fn pipes(proxyd: &Proxyd) -> usize {
 }
 
 #[test]
-fn a_long_body_arrives_as_it_was_sent_and_both_connections_continue() {
+fn a_long_body_arrives_unchanged_and_both_connections_stay_open() {
     for piece in [1_000_003, 65_536, 1_461] {
         let upstream = sending(piece);
         let proxyd = Config::to(&upstream).start();
@@ -135,7 +139,7 @@ fn a_truncated_long_body_is_not_completed() {
 }
 
 #[test]
-fn a_stalled_long_body_is_given_up() {
+fn a_stalled_long_body_times_out() {
     let upstream = beginning(1_000_000, |served| {
         served.end();
     });
@@ -169,7 +173,7 @@ fn a_client_that_leaves_a_long_body_takes_its_upstream_request_along() {
 }
 
 #[test]
-fn bytes_behind_a_long_body_are_not_delivered() {
+fn bytes_after_a_long_body_are_not_delivered() {
     let upstream = Upstream::start(move |served| {
         served.request();
         served.send(head(BODY_BYTES));
@@ -188,7 +192,7 @@ fn bytes_behind_a_long_body_are_not_delivered() {
 }
 
 #[test]
-fn an_upload_continues_while_its_long_answer_comes() {
+fn an_upload_continues_during_its_long_response() {
     let upstream = Upstream::start(move |served| {
         let mut request = served.head().unwrap();
         served.send(head(BODY_BYTES));
@@ -214,7 +218,7 @@ fn an_upload_continues_while_its_long_answer_comes() {
 }
 
 #[test]
-fn more_stalled_downloads_than_pipes_all_come_to_their_end_and_then_none_is_open() {
+fn more_stalled_downloads_than_pipes_all_complete_and_leave_no_pipe() {
     const CLIENTS: usize = 80;
     let upstream = sending(65_536);
     let proxyd = Config::to(&upstream)

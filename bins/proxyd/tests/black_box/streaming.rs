@@ -146,9 +146,9 @@ fn many_clients_that_read_nothing_cost_little_memory() {
 }
 
 #[test]
-fn hundreds_of_clients_that_read_slowly_share_what_large_reads_may_hold() {
+fn slow_clients_share_the_budget_of_large_reads() {
     const CLIENTS: usize = 300;
-    const SIPS: usize = 25;
+    const READS: usize = 25;
     let upstream = Upstream::start(|served| {
         served.request();
         served.send(format!(
@@ -167,7 +167,7 @@ fn hundreds_of_clients_that_read_slowly_share_what_large_reads_may_hold() {
     for client in &mut clients {
         client.send(get("/", &[]));
     }
-    for _ in 0..SIPS {
+    for _ in 0..READS {
         for client in &mut clients {
             client.discard(65536).unwrap();
         }

@@ -93,7 +93,7 @@ fn metric_or_zero(client: &mut RawClient, name: &str) -> f64 {
 }
 
 #[test]
-fn a_body_that_comes_slowly_is_not_cut_while_it_moves() {
+fn a_slow_body_is_not_cut_while_it_makes_progress() {
     let upstream = Upstream::echo();
     let proxyd = with_timeouts(&upstream, "body-idle-ms 2500").start();
     let mut client = proxyd.connect();
@@ -237,7 +237,8 @@ fn the_time_of_a_route_replaces_that_of_its_upstream_for_the_response_head() {
             served.send(ok("late"));
         }
     });
-    let patient = "matches { path \"/patient\" }; upstream \"u\"; policies { timeouts { request-secs 60 } }";
+    let patient =
+        "matches { path \"/patient\" }; upstream \"u\"; policies { timeouts { request-secs 60 } }";
     let proxyd = Config::to_with(&upstream, "timeouts { request-ms 300 }")
         .route("patient", patient)
         .start();
@@ -471,7 +472,7 @@ fn a_refused_upload_leaves_the_next_client_alone() {
 }
 
 #[test]
-fn the_metrics_page_counts_what_timed_out() {
+fn the_metrics_page_counts_timeouts() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.end();

@@ -141,7 +141,7 @@ fn bytes_pass_both_ways_untouched() {
 }
 
 #[test]
-fn bytes_sent_right_behind_the_handshake_are_not_lost() {
+fn bytes_sent_right_after_the_handshake_are_not_lost() {
     let upstream = Upstream::websocket();
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();
@@ -174,7 +174,7 @@ fn a_handshake_behind_many_requests_keeps_its_early_bytes() {
 }
 
 #[test]
-fn bytes_sent_right_behind_the_answer_are_not_lost() {
+fn bytes_sent_right_after_the_answer_are_not_lost() {
     let upstream = Upstream::start(|served| {
         served.head();
         served.send([SWITCHED, "first"].concat());
@@ -277,7 +277,7 @@ fn only_the_idle_time_counts_after_the_switch() {
 }
 
 #[test]
-fn a_tunnel_is_logged_when_it_ends_with_what_it_carried() {
+fn a_tunnel_is_logged_at_its_end_with_its_bytes() {
     let upstream = Upstream::websocket();
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();

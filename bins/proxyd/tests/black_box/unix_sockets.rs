@@ -168,7 +168,7 @@ fn neither_a_living_socket_nor_a_file_is_replaced() {
 }
 
 #[test]
-fn a_unix_socket_comes_and_goes_with_a_reload() {
+fn a_reload_adds_and_removes_a_unix_socket() {
     let (place, upstream) = (Place::new(), Upstream::saying("hi"));
     let without = Config::to(&upstream);
     let address = place.path().display().to_string();

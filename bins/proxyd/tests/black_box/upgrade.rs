@@ -39,7 +39,7 @@ fn a_new_process_takes_over() {
 }
 
 #[test]
-fn process_after_process_takes_over_and_leaves_nothing_behind() {
+fn repeated_handovers_leak_nothing() {
     let upstream = Upstream::saying("hi");
     let mut proxyd = Config::to(&upstream).start();
     upgrade(&mut proxyd);
@@ -110,7 +110,7 @@ fn an_upgrade_keeps_dead_targets_and_open_breakers() {
 }
 
 #[test]
-fn no_connection_is_refused_while_many_come() {
+fn no_connection_of_a_burst_is_refused() {
     let upstream = Upstream::answering(ok("fine"));
     let mut proxyd = Config::to(&upstream)
         .top("system { worker-threads 2 }")
@@ -185,7 +185,7 @@ fn requests_in_flight_end_in_the_old_process() {
 }
 
 #[test]
-fn sigterm_bounds_the_time_of_a_process_that_handed_over() {
+fn sigterm_limits_the_drain_after_a_handover() {
     let upstream = Upstream::websocket();
     let config = Config::to(&upstream).top("system { graceful-shutdown-timeout-ms 300 }");
     let mut proxyd = config.start();

@@ -249,7 +249,7 @@ fn a_process_without_file_descriptors_serves_on_until_it_has_some() {
 }
 
 #[test]
-fn a_process_that_drains_says_that_it_does_nothing_else() {
+fn a_draining_process_refuses_other_commands() {
     let mut busy = Busy::with("");
     let logged = |what: &'static str| {
         let is_it = move |record: &proxy_testkit::Record| record.text("message").starts_with(what);
@@ -292,7 +292,7 @@ fn logs_are_opened_again_while_a_process_drains() {
 }
 
 #[test]
-fn a_process_that_handed_over_leaves_the_rest_to_the_other() {
+fn a_process_after_its_handover_ignores_later_commands() {
     let upstream = Upstream::saying("hi");
     let mut proxyd = Config::to(&upstream).start();
     let mut kept = proxyd.connect();

@@ -11,7 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// Number of polls, at intervals of 20 ms, after which waiting fails.
-const LOOKS: u32 = 1_000;
+const MAX_POLLS: u32 = 1_000;
 
 /// Returns the descriptors of a worker's tick timer: in this process, and in `proxyd`.
 #[track_caller]
@@ -105,7 +105,7 @@ fn workers(proxyd: &Proxyd) -> usize {
 /// whether they can.
 #[track_caller]
 fn wait_for_workers(proxyd: &Proxyd, count: usize, client: &mut RawClient) {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if workers(proxyd) == count {
             return;
         }
@@ -125,7 +125,7 @@ fn request_every_worker(address: SocketAddr) {
 }
 
 #[test]
-fn workers_come_and_go_with_a_reload() {
+fn a_reload_adds_and_removes_workers() {
     let upstream = Upstream::saying("hi");
     let proxyd = with(2, Config::to(&upstream)).start();
     let mut resting = upstream_connection(&upstream);
@@ -218,7 +218,7 @@ fn a_worker_that_leaves_finishes_what_it_has_begun_under_each_plan_to_come() {
 }
 
 #[test]
-fn many_changes_of_the_workers_leave_nothing_behind() {
+fn many_changes_of_the_number_of_workers_leak_nothing() {
     let upstream = Upstream::saying("hi");
     let config = |count: usize| {
         let config = Config::to(&upstream).route("metrics", METRICS);
@@ -237,7 +237,7 @@ fn many_changes_of_the_workers_leave_nothing_behind() {
     }
 
     wait_for_workers(&proxyd, 4, &mut resting);
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if proxyd.open_files() <= files + 2 {
             break;
         }
@@ -256,7 +256,7 @@ fn many_changes_of_the_workers_leave_nothing_behind() {
 /// Waits until the process has these numbers of open files, by kind.
 #[track_caller]
 fn wait_for_files(proxyd: &Proxyd, files: &BTreeMap<String, usize>, client: &mut RawClient) {
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_POLLS {
         if proxyd.files_by_kind() == *files {
             return;
         }
@@ -266,7 +266,7 @@ fn wait_for_files(proxyd: &Proxyd, files: &BTreeMap<String, usize>, client: &mut
 }
 
 #[test]
-fn three_hundred_reloads_leave_every_file_as_it_was() {
+fn three_hundred_reloads_leave_no_file_open() {
     let upstream = Upstream::saying("hi");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.sock");

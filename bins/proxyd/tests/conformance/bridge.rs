@@ -33,14 +33,14 @@ pub(crate) fn over_tls(to: SocketAddr, roots: RootCertStore, protocol: &str) -> 
             let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
             bound.send(listener.local_addr().unwrap()).unwrap();
             while let Ok((plain, _)) = listener.accept().await {
-                tokio::spawn(carry(plain, to, connector.clone()));
+                tokio::spawn(relay_over_tls(plain, to, connector.clone()));
             }
         });
     });
     address.recv().unwrap()
 }
 
-async fn carry(mut plain: TcpStream, to: SocketAddr, connector: TlsConnector) {
+async fn relay_over_tls(mut plain: TcpStream, to: SocketAddr, connector: TlsConnector) {
     let Ok(stream) = TcpStream::connect(to).await else {
         return;
     };

@@ -19,21 +19,21 @@ use std::time::{Duration, Instant};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const ATTACKERS: usize = 4;
-const SIEGE: Duration = Duration::from_millis(2500);
+const MIN_ATTACK: Duration = Duration::from_millis(2500);
 /// Minimum number of requests of each well-behaved client.
 const MIN_VISITS: usize = 50;
 /// Maximum duration of an attack if these clients are slow.
-const LONGEST_SIEGE: Duration = Duration::from_secs(20);
+const MAX_ATTACK: Duration = Duration::from_secs(20);
 /// Pause between rounds, so that the attacker itself is not the bottleneck.
-const BETWEEN_ROUNDS: Duration = Duration::from_millis(4);
+const ROUND_PAUSE: Duration = Duration::from_millis(4);
 /// Number of attempts: a busy machine sometimes causes delays, whereas a proxy that a flood blocks
 /// always does.
 const ATTEMPTS: usize = 3;
-const LONGEST_WAIT: Duration = Duration::from_millis(50);
+const MAX_P99: Duration = Duration::from_millis(50);
 /// CPU time of other processes per second of an attack, above which response times depend on the
 /// machine's load.
-const DISTURBED: Duration = Duration::from_millis(100);
-const MOST_GROWTH: u64 = 50 << 20;
+const MAX_OTHER_CPU: Duration = Duration::from_millis(100);
+const MAX_MEMORY_GROWTH: u64 = 50 << 20;
 
 /// Ends of connections and streams that attackers observed.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ struct FloodRun {
     baseline: Waits,
     grown: u64,
     /// CPU time per second that other processes and other guests of the host used meanwhile.
-    taken: Duration,
+    other_cpu: Duration,
 }
 
 /// One attacking connection.
@@ -171,7 +171,7 @@ fn upstream(held: &Gate) -> Upstream {
     })
 }
 
-fn besiege(attack: &Attack) -> FloodRun {
+fn run_attack(attack: &Attack) -> FloodRun {
     let held = Gate::new();
     let upstream = upstream(&held);
     let proxyd = start(&upstream);
@@ -182,7 +182,7 @@ fn besiege(attack: &Attack) -> FloodRun {
     let [over_http1, over_http2, elsewhere] = &visits;
     let own = [&proxyd, &undisturbed].map(|proxyd| proxyd.id().to_string());
     let own = [&own[..], &["self".to_owned()]].concat();
-    let (begun, taken_before) = (Instant::now(), foreign_time(&own));
+    let (begun, other_cpu_before) = (Instant::now(), foreign_time(&own));
     thread::scope(|scope| {
         let http1 = scope.spawn(|| by_http1(&proxyd, over_http1));
         let http2 = scope.spawn(|| by_http2(&proxyd, over_http2));
@@ -192,14 +192,14 @@ fn besiege(attack: &Attack) -> FloodRun {
             visits.over.store(true, Ordering::Relaxed);
         }
         held.open();
-        let taken = foreign_time(&own).saturating_sub(taken_before);
+        let other_cpu = foreign_time(&own).saturating_sub(other_cpu_before);
         FloodRun {
             ends,
             http1: http1.join().unwrap(),
             http2: http2.join().unwrap(),
             baseline: baseline.join().unwrap(),
             grown,
-            taken: taken.div_f64(begun.elapsed().as_secs_f64()),
+            other_cpu: other_cpu.div_f64(begun.elapsed().as_secs_f64()),
         }
     })
 }
@@ -220,28 +220,28 @@ fn assault(attack: &Attack, proxyd: &Proxyd, visits: &[Visits]) -> (Ends, u64) {
             .map(|one| one.answered.load(Ordering::Relaxed));
         answered.all(|answered| MIN_VISITS <= answered)
     };
-    while begun.elapsed() < SIEGE || !is_seen() && begun.elapsed() < LONGEST_SIEGE {
+    while begun.elapsed() < MIN_ATTACK || !is_seen() && begun.elapsed() < MAX_ATTACK {
         for attacker in &mut attackers {
             if !attacker.go_on(&mut ends) {
                 *attacker = new();
             }
         }
         most = most.max(proxyd.rss_bytes());
-        thread::park_timeout(BETWEEN_ROUNDS);
+        thread::park_timeout(ROUND_PAUSE);
     }
     (ends, most - before)
 }
 
-fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
-    for (name, waits) in [("HTTP/1.1", &siege.http1), ("HTTP/2", &siege.http2)] {
+fn check_run(attack: &Attack, run: &FloodRun) -> Result<(), String> {
+    for (name, waits) in [("HTTP/1.1", &run.http1), ("HTTP/2", &run.http2)] {
         // If other programs use the processors, requests also wait for a processor. Then the
         // proxy's CPU time before a response is measured, instead of the response time.
-        let (p99, measure) = if siege.taken < DISTURBED {
+        let (p99, measure) = if run.other_cpu < MAX_OTHER_CPU {
             (waits.p99(), "time")
         } else {
             (waits.work_p99(), "work")
         };
-        let most = LONGEST_WAIT + 2 * siege.baseline.p99();
+        let most = MAX_P99 + 2 * run.baseline.p99();
         if waits.count() < MIN_VISITS || most <= p99 {
             let count = waits.count();
             return Err(format!(
@@ -249,14 +249,14 @@ fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
             ));
         }
     }
-    if MOST_GROWTH <= siege.grown {
-        return Err(format!("resident memory grew by {} bytes", siege.grown));
+    if MAX_MEMORY_GROWTH <= run.grown {
+        return Err(format!("resident memory grew by {} bytes", run.grown));
     }
     let Ends {
         calmed,
         other,
         streams,
-    } = siege.ends;
+    } = run.ends;
     let ended = match attack.end {
         End::Calmed => 0 < calmed && other == 0,
         End::Closed => 0 < calmed + other,
@@ -265,7 +265,7 @@ fn judge(attack: &Attack, siege: &FloodRun) -> Result<(), String> {
     if ended {
         Ok(())
     } else {
-        Err(format!("ended otherwise: {:?}", siege.ends))
+        Err(format!("ended otherwise: {:?}", run.ends))
     }
 }
 
@@ -274,20 +274,20 @@ fn assert_other_clients_are_served(attack: &Attack) {
     let _turn = alone();
     let mut faults = Vec::new();
     for _ in 0..ATTEMPTS {
-        let siege = besiege(attack);
+        let run = run_attack(attack);
         println!(
             "{:?}, p99 {:?} without attacks, {:?} (work {:?}) by HTTP/1.1 and {:?} ({:?}) by HTTP/2, {} KiB more, \
              {:?} of CPU a second by others",
-            siege.ends,
-            siege.baseline.p99(),
-            siege.http1.p99(),
-            siege.http1.work_p99(),
-            siege.http2.p99(),
-            siege.http2.work_p99(),
-            siege.grown >> 10,
-            siege.taken
+            run.ends,
+            run.baseline.p99(),
+            run.http1.p99(),
+            run.http1.work_p99(),
+            run.http2.p99(),
+            run.http2.work_p99(),
+            run.grown >> 10,
+            run.other_cpu
         );
-        match judge(attack, &siege) {
+        match check_run(attack, &run) {
             Ok(()) => return,
             Err(fault) => faults.push(fault),
         }

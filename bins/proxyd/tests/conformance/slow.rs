@@ -88,7 +88,7 @@ fn slow_clients_block_no_client_and_are_closed_in_time() {
     let (waits, baseline) = thread::scope(|scope| {
         let bystander = scope.spawn(|| request_until(&proxyd, &over));
         let baseline = scope.spawn(|| request_until(&undisturbed, &over));
-        let left = besiege(&proxyd);
+        let left = slow_clients_left(&proxyd);
         over.store(true, Ordering::Relaxed);
         assert_eq!(left, 0, "of {SLOW} slow clients");
         (bystander.join().unwrap(), baseline.join().unwrap())
@@ -112,7 +112,7 @@ fn p95(mut waits: Vec<Duration>) -> Duration {
 }
 
 /// Number of slow clients left after [`IN_TIME`].
-fn besiege(proxyd: &Proxyd) -> usize {
+fn slow_clients_left(proxyd: &Proxyd) -> usize {
     let mut slow: Vec<Slow> = (0..SLOW).map(|number| Slow::new(proxyd, number)).collect();
     let begun = Instant::now();
     while begun.elapsed() < IN_TIME && slow.iter().any(|client| client.open) {

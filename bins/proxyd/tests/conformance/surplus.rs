@@ -12,7 +12,7 @@ use proxy_testkit::{RawClient, Upstream, get};
 const SMUGGLED: &[u8] = b"GET /smuggled HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
 #[test]
-fn bytes_behind_the_length_of_a_body_are_not_forwarded() {
+fn bytes_beyond_the_content_length_are_not_forwarded() {
     let upstream = Upstream::saying("ok");
     let listeners = proxy_listeners::open(upstream.address(), "");
     for proxy in [listeners.plain, listeners.tls_h2] {

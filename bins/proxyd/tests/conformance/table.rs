@@ -17,7 +17,7 @@ fn each_request_is_refused_or_reaches_the_upstream_as_it_should() {
 }
 
 #[test]
-fn each_request_that_comes_byte_by_byte_means_the_same() {
+fn a_request_sent_byte_by_byte_is_read_the_same() {
     judge_all(&Recorder::http1(), |listeners| listeners.plain, 1);
 }
 

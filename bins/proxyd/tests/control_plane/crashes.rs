@@ -97,7 +97,7 @@ fn stage(rollout: &Value) -> (Value, Value) {
 }
 
 #[test]
-fn a_control_plane_that_is_killed_in_each_state_on_the_way_continues_and_orders_nothing_twice() {
+fn a_control_plane_killed_in_each_state_of_a_rollout_continues_without_repeated_orders() {
     let mut test = CrashTest::start();
     let new = test.fleet.bundle("new", test.fleet.upstream.address(), "");
     let id = test.plan(&new, &json!({"batch_count": 3, "needs_approval": true}));
@@ -135,7 +135,7 @@ fn a_control_plane_that_is_killed_in_each_state_on_the_way_continues_and_orders_
 }
 
 #[test]
-fn a_control_plane_that_is_killed_in_each_state_on_the_way_back_brings_its_nodes_back() {
+fn a_control_plane_killed_in_each_state_of_a_rollback_reverts_its_nodes() {
     let mut test = CrashTest::start();
     let bad = test.fleet.bundle("bad", closed_port(), "");
     let old = test.fleet.old.clone();

@@ -47,7 +47,7 @@ fn a_tampered_archive_is_refused() {
 }
 
 #[test]
-fn an_order_with_a_wrong_signature_is_refused_until_a_genuine_one_comes() {
+fn an_order_with_a_wrong_signature_is_refused_until_a_valid_one_arrives() {
     let victim = NodeUnderAttack::new();
     victim.relay.set(Mode::OtherSignature);
     let two = victim.order("two");

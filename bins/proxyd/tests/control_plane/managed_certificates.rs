@@ -205,7 +205,7 @@ fn a_host_that_no_node_serves_is_not_ordered() {
 }
 
 #[test]
-fn a_refusal_is_told_in_the_authoritys_words_and_a_repair_is_tried_on_demand() {
+fn a_refusal_shows_the_authoritys_message_and_is_retried_on_demand() {
     let mut site = Site::start(Policy::USUAL, &["shop.test"]);
     site.pebble.dns.set_addresses("shop.test", &[]);
     let id = site.manage(&["shop.test"]);
@@ -359,7 +359,7 @@ fn other_project(site: &Site) -> (String, Proxyd, String) {
 }
 
 #[test]
-fn a_limit_of_the_authority_is_waited_for_as_long_as_it_says() {
+fn the_retry_after_of_the_authority_is_obeyed() {
     let folder = tempfile::tempdir().unwrap();
     let authority = RefusingAuthority::start(folder.path());
     let (directory, roots) = (authority.directory(), authority.roots());

@@ -174,7 +174,7 @@ fn balancer(targets: [&str; 2]) -> (Proxyd, String) {
 }
 
 #[test]
-fn of_two_control_planes_one_is_killed_and_the_rollout_continues() {
+fn a_rollout_continues_after_one_of_two_control_planes_is_killed() {
     let database = Database::postgres();
     let [heartbeat, secs] = ARGUMENTS;
     let mut world = World::start_with(&[heartbeat, secs, "--database", &database.url]);

@@ -286,7 +286,7 @@ fn a_dead_target_costs_no_request_and_failing_ones_open_the_breaker() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a rate is measured by time")]
-fn two_proxies_admit_what_one_may_between_them() {
+fn two_proxies_together_admit_the_limit_of_one() {
     let (store, upstream) = (RedisServer::start(), Upstream::saying("ok"));
     let example = Example::read("shared-rate-limits.kdl")
         .with("127.0.0.1:8080", &FREE)

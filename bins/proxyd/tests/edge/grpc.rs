@@ -111,7 +111,7 @@ fn a_callers_deadline_ends_its_call() {
 }
 
 #[test]
-fn a_routes_deadline_goes_before_a_callers_that_is_later() {
+fn a_routes_deadline_overrides_a_later_one_of_the_caller() {
     let upstream = Http2Upstream::start(|mut request| async move {
         drop(std::future::poll_fn(|cx| request.respond.poll_reset(cx)).await);
     });

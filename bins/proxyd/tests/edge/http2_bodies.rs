@@ -195,7 +195,7 @@ fn trailers_are_held_to_the_limits_of_heads() {
     let limits = "limits { max-header-count 10; max-header-size-bytes 1024 }";
     let kdl = format!("{}\n{limits}", to(&upstream, H2C));
     let proxyd = start(&kdl, &[]);
-    let of = |count: usize, size: usize| {
+    let trailers_of = |count: usize, size: usize| {
         let field = |number| {
             let name = format!("x-{number}").parse::<HeaderName>().unwrap();
             (name, "v".repeat(size).parse().unwrap())
@@ -206,14 +206,14 @@ fn trailers_are_held_to_the_limits_of_heads() {
     block_on(async {
         let mut http = Http2::prior_knowledge(proxyd.address()).await;
         for (trailers, status, limit) in [
-            (of(10, 1), 200, ""),
+            (trailers_of(10, 1), 200, ""),
             (
-                of(11, 1),
+                trailers_of(11, 1),
                 429,
                 "header_count - Current value 11 exceeds limit 10",
             ),
             (
-                of(1, 1020),
+                trailers_of(1, 1020),
                 429,
                 "header_size - Current value 1027 exceeds limit 1024",
             ),
@@ -257,7 +257,7 @@ fn an_answer_before_the_end_of_the_request_is_delivered() {
 }
 
 #[test]
-fn a_truncated_response_does_not_look_complete() {
+fn a_truncated_response_is_not_complete_for_the_client() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
@@ -284,7 +284,7 @@ fn a_truncated_response_does_not_look_complete() {
 }
 
 #[test]
-fn a_stream_with_a_client_that_reads_nothing_is_given_up() {
+fn a_stream_with_a_client_that_reads_nothing_is_reset() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             let size = if request.target == "/large" {
@@ -330,7 +330,7 @@ fn a_stream_with_a_client_that_reads_nothing_is_given_up() {
 }
 
 #[test]
-fn a_body_that_grows_too_large_behind_an_early_answer_is_not_an_http2_upstream_s_fault() {
+fn a_too_large_body_after_an_early_answer_is_not_an_http2_upstreams_fault() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let head = http::Response::new(());
         let mut send = request.respond.send_response(head, false).unwrap();

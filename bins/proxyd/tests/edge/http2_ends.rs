@@ -9,7 +9,7 @@ use proxy_testkit::{Gate, Upgrade, Upstream, ok};
 const H2C: &str = "h2c #true";
 
 #[test]
-fn a_request_that_its_client_gives_up_is_given_up_upstream() {
+fn a_request_cancelled_by_its_client_is_cancelled_upstream() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             if request.target == "/wait" {

@@ -85,7 +85,7 @@ fn a_flood_is_counted_by_its_reason_and_not_as_a_rate_limit() {
 }
 
 #[test]
-fn requests_given_up_as_fast_as_they_come_end_their_connection() {
+fn rapid_stream_resets_end_their_connection() {
     let (_upstream, proxyd) = running();
     block_on(async {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
@@ -178,7 +178,7 @@ fn expired_deadlines_at_a_stalled_http1_upstream_are_not_a_flood() {
 }
 
 #[test]
-fn a_listener_says_how_many_streams_may_be_given_up() {
+fn a_listener_limits_cancelled_streams() {
     for (allowed, sent, flood) in [(16, 17, true), (500, 400, false)] {
         let upstream = Upstream::saying("hello");
         let listener = format!("h2c #true; max-stream-resets {allowed}");

@@ -76,7 +76,7 @@ fn a_host_that_differs_from_the_authority_is_refused() {
 }
 
 #[test]
-fn a_request_without_authority_goes_by_its_host() {
+fn a_request_without_authority_is_routed_by_its_host() {
     let (upstream, proxyd) = running("");
     block_on(async {
         let mut frames = Frames::connect(proxyd.address(), &[]).await;

@@ -184,7 +184,7 @@ fn local_responses_are_complete() {
 }
 
 #[test]
-fn early_hints_come_before_the_answer() {
+fn early_hints_precede_the_response() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nConnection: x\r\nx: y\r\n\r\n";
     let upstream = Upstream::answering([hints.as_bytes(), &ok("hello")].concat());
     let proxyd = start(&to(&upstream, H2C), &[]);

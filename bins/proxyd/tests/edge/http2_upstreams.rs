@@ -147,7 +147,7 @@ fn requests_share_a_connection_as_long_as_it_has_room() {
 }
 
 #[test]
-fn requests_that_come_together_wait_for_one_connection() {
+fn simultaneous_requests_wait_for_one_connection() {
     let (upstream, permits) = waiting(UpstreamOptions::default());
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 
@@ -359,7 +359,7 @@ fn a_connection_that_is_to_end_is_finished_and_replaced() {
 }
 
 #[test]
-fn a_response_that_a_target_resets_does_not_look_complete() {
+fn a_response_that_a_target_resets_is_not_complete_for_the_client() {
     let upstream = Http2Upstream::start(|mut request| async move {
         let mut send = request
             .respond
@@ -550,7 +550,7 @@ const UPGRADE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_websocket_by_http1_goes_through_a_stream() {
+fn an_http1_websocket_is_tunnelled_through_an_http2_stream() {
     let upstream = tunnelling();
     let proxyd = start(&to(&[upstream.address], ""), &[]);
 

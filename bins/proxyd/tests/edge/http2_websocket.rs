@@ -75,7 +75,7 @@ fn accept(key: &str) -> String {
 }
 
 #[test]
-fn a_websocket_goes_through_a_stream() {
+fn a_websocket_is_tunnelled_through_a_stream() {
     let upstream = websocket();
     let proxyd = start(&to(&upstream, "h2c #true"), &[]);
 

@@ -17,7 +17,7 @@ fn wait_for_flood(site: &Site) {
 }
 
 #[test]
-fn requests_given_up_as_fast_as_they_come_end_their_connection_over_http3() {
+fn rapid_stream_resets_end_their_connection_over_http3() {
     let gate = Gate::new();
     let upstream = Upstream::gated(&gate, "late");
     let site = Site::to(&upstream, "max-stream-resets 16");

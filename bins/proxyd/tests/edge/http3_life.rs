@@ -98,7 +98,7 @@ fn other_settings_retire_connections_with_goaway() {
 }
 
 #[test]
-fn http3_comes_and_goes_with_reloads() {
+fn reloads_enable_and_disable_http3() {
     let upstream = Upstream::saying("hello");
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);

@@ -44,7 +44,7 @@ fn no_datagram_is_answered_without_the_setting() {
 }
 
 #[test]
-fn http3_is_advertised_where_a_setting_says_so() {
+fn http3_is_advertised_if_configured() {
     let upstream =
         Upstream::answering("HTTP/1.1 200 OK\r\nalt-svc: h3=\":1\"\r\ncontent-length: 2\r\n\r\nok");
     for (settings, expected) in [

@@ -47,7 +47,7 @@ fn run(script: &str, folder: &Path) -> String {
 }
 
 #[test]
-fn every_command_of_the_tutorial_runs_and_prints_what_it_says() {
+fn every_command_of_the_tutorial_prints_the_documented_output() {
     let page = page("learn/tutorial.md");
     let mut script = blocks(&page, "sh").concat();
     for port in TUTORIAL_PORTS {

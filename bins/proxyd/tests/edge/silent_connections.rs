@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::rustls::version::TLS12;
 
 /// Well below the drain timeout of 30 s and `handshake-secs`.
-const PROMPT: Duration = Duration::from_secs(7);
+const PROMPT_EXIT: Duration = Duration::from_secs(7);
 
 const PROXIED: &str = "proxy-protocol #true; trusted-proxies \"127.0.0.1\"";
 
@@ -52,7 +52,7 @@ fn a_drain_does_not_wait_for_a_first_byte() {
         proxyd.terminate();
 
         assert_eq!(silent.end(), End::Closed, "{listener}");
-        assert!(proxyd.has_ended_within(PROMPT), "{listener}");
+        assert!(proxyd.has_ended_within(PROMPT_EXIT), "{listener}");
         assert!(proxyd.wait().success(), "{listener}");
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
 /// Interval between two bytes: much less than the idle timeout.
-const SIP: Duration = Duration::from_millis(50);
+const BYTE_INTERVAL: Duration = Duration::from_millis(50);
 
 fn never_answering() -> Upstream {
     Upstream::start(|served| {
@@ -21,7 +21,7 @@ fn never_answering() -> Upstream {
 }
 
 #[test]
-fn a_stream_with_a_sipping_client_is_given_up() {
+fn a_stream_with_a_trickling_client_is_reset() {
     let upstream = Upstream::answering(ok(vec![b'x'; 200_000]));
     let proxyd = start(
         &to(&upstream, "h2c #true; timeouts { write-idle-ms 600 }"),
@@ -34,14 +34,14 @@ fn a_stream_with_a_sipping_client_is_given_up() {
         client.send_raw(&get).await.unwrap();
         // Each byte is read long before 600 ms without one.
         let reset = loop {
-            let Ok(came) = timeout(SIP, client.next()).await else {
+            let Ok(frame) = timeout(BYTE_INTERVAL, client.next()).await else {
                 let one = [0, 0, 0, 1];
                 client.send(WINDOW_UPDATE, 0, 1, &one).await;
                 continue;
             };
-            let came = came.unwrap();
-            if came.kind == RST_STREAM {
-                break came;
+            let frame = frame.unwrap();
+            if frame.kind == RST_STREAM {
+                break frame;
             }
         };
         assert_eq!((reset.stream, reset.code()), (1, CANCEL));
@@ -62,13 +62,13 @@ fn a_body_that_drips_by_http2_is_answered_408() {
         let mut client = Frames::connect(proxyd.address(), &[]).await;
         client.send(HEADERS, END_HEADERS, 1, POST).await;
         let head = loop {
-            let Ok(came) = timeout(SIP, client.next()).await else {
+            let Ok(frame) = timeout(BYTE_INTERVAL, client.next()).await else {
                 client.send(DATA, 0, 1, b"x").await;
                 continue;
             };
-            let came = came.unwrap();
-            if came.kind == HEADERS {
-                break came;
+            let frame = frame.unwrap();
+            if frame.kind == HEADERS {
+                break frame;
             }
         };
         assert_eq!(head.stream, 1);
@@ -102,7 +102,7 @@ fn a_body_that_drips_over_tls_is_answered_408() {
         let head = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9999\r\n\r\n";
         client.stream.write_all(head).await.unwrap();
         let mut drops = 0;
-        while timeout(SIP, client.stream.get_ref().0.readable())
+        while timeout(BYTE_INTERVAL, client.stream.get_ref().0.readable())
             .await
             .is_err()
         {
@@ -148,7 +148,7 @@ fn a_grpc_call_that_only_sends_heartbeats_continues() {
         let (mut response, mut stream) = http.begin(request).await;
         // More than twice the idle timeout.
         for _ in 0..25 {
-            assert!(timeout(SIP, &mut response).await.is_err());
+            assert!(timeout(BYTE_INTERVAL, &mut response).await.is_err());
             stream.send_data("x".into(), false).unwrap();
         }
         stream.send_data("x".into(), true).unwrap();
@@ -178,14 +178,14 @@ fn a_client_that_reads_slowly_by_http2_does_not_outlast_the_route_s_total() {
         client.send_raw(&get).await.unwrap();
         // 2 kB per 50 ms: much more than the minimum data rate.
         let reset = loop {
-            let Ok(came) = timeout(SIP, client.next()).await else {
+            let Ok(frame) = timeout(BYTE_INTERVAL, client.next()).await else {
                 let more = 2_000_u32.to_be_bytes();
                 client.send(WINDOW_UPDATE, 0, 1, &more).await;
                 continue;
             };
-            let came = came.unwrap();
-            if came.kind == RST_STREAM {
-                break came;
+            let frame = frame.unwrap();
+            if frame.kind == RST_STREAM {
+                break frame;
             }
         };
         assert_eq!((reset.stream, reset.code()), (1, CANCEL));

@@ -11,7 +11,7 @@ use tokio::net::TcpSocket;
 const CONNECTIONS: usize = 20;
 const STREAMS: usize = 100;
 /// Places of a worker that one client is left at the default limits.
-const SHARE: usize = 945;
+const CLIENT_SHARE: usize = 945;
 
 /// A connection of the client at `127.0.0.2`.
 async fn other_client(to: SocketAddr) -> Http2 {
@@ -58,12 +58,12 @@ fn stalled_streams_of_one_client_leave_places_to_another() {
             }
             connections.push(http);
         }
-        hung.requests.wait_for(SHARE);
+        hung.requests.wait_for(CLIENT_SHARE);
         for _ in 0..100 {
             let mut http = other_client(proxyd.address()).await;
             assert_eq!(http.get("/").await.text(), "well");
         }
-        assert_eq!(hung.requests.len(), SHARE);
+        assert_eq!(hung.requests.len(), CLIENT_SHARE);
         drop((stalled, connections));
     });
 }

@@ -219,7 +219,7 @@ fn the_fallback_answers_for_paths_that_name_no_file() {
 }
 
 #[test]
-fn compressed_neighbours_are_sent_to_clients_that_take_them() {
+fn precompressed_files_are_sent_to_clients_that_accept_them() {
     let site = site("precompressed #true", "");
     let page = site.root.join("page.html");
     age(&page, 60);
@@ -438,7 +438,7 @@ fn scripts_have_the_type_that_browsers_want() {
 }
 
 #[test]
-fn the_root_may_be_turned_to_another_release() {
+fn the_root_may_be_a_link_switched_to_another_release() {
     let launch = Launch::new(
         BINARY,
         r#"
@@ -554,7 +554,7 @@ fn a_file_that_shrinks_breaks_its_response_off() {
 }
 
 #[test]
-fn explain_says_that_files_answer() {
+fn explain_reports_static_files() {
     let site = site("", "");
     let output = Command::new(BINARY)
         .args(["explain", "--config"])

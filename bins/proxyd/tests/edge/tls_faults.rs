@@ -8,16 +8,16 @@ use std::process::Command;
 use tempfile::tempdir;
 
 /// The output of `proxyd --test`, and whether it succeeded.
-fn tested(kdl: &str, identities: &[(&str, &Identity)]) -> (bool, String) {
+fn check_with_files(kdl: &str, identities: &[(&str, &Identity)]) -> (bool, String) {
     let folder = tempdir().unwrap();
     for (name, identity) in identities {
         identity.write(folder.path(), name);
     }
-    judged(folder.path(), kdl)
+    check_in_folder(folder.path(), kdl)
 }
 
-/// Like [`tested`], for files in `folder`.
-fn judged(folder: &Path, kdl: &str) -> (bool, String) {
+/// Like [`check_with_files`], for files in `folder`.
+fn check_in_folder(folder: &Path, kdl: &str) -> (bool, String) {
     let config = folder.join("proxyd.kdl");
     fs::write(&config, kdl).unwrap();
     let output = Command::new(BINARY)
@@ -31,14 +31,14 @@ fn judged(folder: &Path, kdl: &str) -> (bool, String) {
 }
 
 #[test]
-fn a_key_of_another_certificate_is_a_fault_at_its_place() {
+fn a_key_of_another_certificate_is_reported_at_its_place() {
     let authority = Authority::new("root");
     let mut site = authority.issue(&["a.test"]);
     site.key = authority.issue(&["a.test"]).key;
     let upstream = Upstream::saying("hello");
 
-    let (content, printed) = tested(&to(&upstream, &over_tls("")), &[("site", &site)]);
-    assert!(!content);
+    let (is_valid, printed) = check_with_files(&to(&upstream, &over_tls("")), &[("site", &site)]);
+    assert!(!is_valid);
     assert!(printed.contains("bad-certificate"), "{printed}");
     assert!(printed.contains("key-file \"site.key\""), "{printed}");
 }
@@ -49,8 +49,8 @@ fn a_certificate_about_to_expire_is_a_warning() {
     let site = authority.issue_until(&["a.test"], 2001);
     let upstream = Upstream::saying("hello");
 
-    let (content, printed) = tested(&to(&upstream, &over_tls("")), &[("site", &site)]);
-    assert!(content, "{printed}");
+    let (is_valid, printed) = check_with_files(&to(&upstream, &over_tls("")), &[("site", &site)]);
+    assert!(is_valid, "{printed}");
     assert!(printed.contains("certificate-expires"), "{printed}");
 }
 
@@ -65,8 +65,8 @@ fn an_ocsp_response_about_another_certificate_is_a_fault_at_its_place() {
 
     for (serial, is_good) in [(42, true), (43, false)] {
         fs::write(&file, ocsp_response(serial, 2090)).unwrap();
-        let (content, printed) = judged(folder.path(), &kdl);
-        assert_eq!(content, is_good, "{printed}");
+        let (is_valid, printed) = check_in_folder(folder.path(), &kdl);
+        assert_eq!(is_valid, is_good, "{printed}");
         assert_eq!(
             printed.contains("ocsp-file \"site.ocsp\""),
             !is_good,
@@ -84,8 +84,8 @@ fn a_stale_ocsp_response_is_a_warning() {
     let upstream = Upstream::saying("hello");
 
     let kdl = to(&upstream, &over_tls(r#"ocsp-file "site.ocsp""#));
-    let (content, printed) = judged(folder.path(), &kdl);
-    assert!(content, "{printed}");
+    let (is_valid, printed) = check_in_folder(folder.path(), &kdl);
+    assert!(is_valid, "{printed}");
     assert!(printed.contains("doubtful-certificate"), "{printed}");
 }
 

@@ -153,7 +153,7 @@ fn a_client_gets_close_notify() {
 }
 
 #[test]
-fn a_truncated_response_does_not_look_complete_to_an_old_client() {
+fn a_truncated_response_is_not_complete_for_an_http10_client() {
     let authority = Authority::new("root");
     let site = authority.issue(&["a.test"]);
     let upstream = Upstream::start(|served| {

@@ -165,7 +165,7 @@ fn site(authority: &Authority) -> Identity {
 }
 
 #[test]
-fn a_listener_with_tls_ends_it_and_relays_what_is_inside() {
+fn a_relay_listener_terminates_tls_and_relays_the_plaintext() {
     let authority = Authority::new("root");
     let proxyd = start(&ending(""), &[("site", &site(&authority))]);
     let bytes: Vec<u8> = (0..2_000_003_u32).map(|n| n.to_le_bytes()[0]).collect();
@@ -182,9 +182,9 @@ fn a_listener_with_tls_ends_it_and_relays_what_is_inside() {
             writer.shutdown().await.unwrap();
             writer
         });
-        let mut came = Vec::new();
-        reader.read_to_end(&mut came).await.unwrap();
-        assert!(came == bytes, "{} bytes came", came.len());
+        let mut received = Vec::new();
+        reader.read_to_end(&mut received).await.unwrap();
+        assert!(received == bytes, "{} bytes received", received.len());
         drop(writing.await.unwrap());
     });
     let record = proxyd.stdout().find(0, |record| {

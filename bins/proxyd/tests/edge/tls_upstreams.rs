@@ -239,7 +239,7 @@ fn new_roots_are_taken_without_a_reload() {
 }
 
 #[test]
-fn a_target_that_fails_in_tls_stays_unhealthy_and_says_why() {
+fn a_target_that_fails_in_tls_stays_unhealthy_with_its_reason() {
     let root = Authority::new("root");
     // Each connection, whatever it is for, begins with a PROXY protocol header and a handshake.
     let plain = Upstream::start(|served| {
@@ -326,7 +326,7 @@ fn a_target_is_pinned_by_the_key_that_openssl_shows() {
 }
 
 #[test]
-fn a_pin_alone_lets_a_certificate_through_that_is_not_verified() {
+fn a_pin_alone_accepts_an_unverified_certificate() {
     let (identity, _) = Authority::self_signed(&["device.test"], 2001);
     let target = TlsUpstream::start(server_config(&identity, None, &[]));
     let folder = tempfile::tempdir().unwrap();

@@ -118,7 +118,7 @@ fn the_proxy_answers_for_itself_and_explains_an_unknown_path() {
 }
 
 #[test]
-fn a_gibibyte_each_way_is_complete_and_takes_little_memory() {
+fn a_gibibyte_in_each_direction_is_complete_and_needs_little_memory() {
     let demo = Demo::start();
     let mut client = demo.proxyd.connect();
     client.send(get(&format!("/one/download?bytes={GIB}"), &[]));

@@ -8,8 +8,8 @@ mod client_http1;
 mod client_http2;
 mod configuration;
 mod exchange;
+mod idle_state;
 mod random;
-mod rest;
 mod target;
 mod target_http1;
 mod target_http2;
@@ -52,11 +52,11 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
 
     world.restore();
     let restored = Instant::now();
-    rest::wait_until_served(&proxyd);
+    idle_state::wait_until_served(&proxyd);
     let recovery = restored.elapsed();
-    rest::take_all_permits(&proxyd, &world);
+    idle_state::take_all_permits(&proxyd, &world);
     wait_until_quiescent(&proxyd, &mut world);
-    rest::wait_for_files(&proxyd, &files);
+    idle_state::wait_for_files(&proxyd, &files);
     let after = Figures::measure(&proxyd);
     let verdict = judge(proxyd, &exchanges, &world);
     print(&world, &verdict, duration, seed, [before, after]);
@@ -78,12 +78,12 @@ fn every_response_is_right_while_all_that_the_proxy_depends_on_fails() {
 }
 
 /// The proxy's open files after each worker was used, without requests in flight.
-fn wait_until_quiescent(proxyd: &Proxyd, world: &mut World) -> rest::Files {
+fn wait_until_quiescent(proxyd: &Proxyd, world: &mut World) -> idle_state::Files {
     // A worker that was busy may have several connections to an agent.
     world.restart_agents();
-    rest::wait_until_served(proxyd);
-    rest::wait_until_idle(proxyd);
-    rest::files_without_pool(proxyd)
+    idle_state::wait_until_served(proxyd);
+    idle_state::wait_until_idle(proxyd);
+    idle_state::files_without_pool(proxyd)
 }
 
 /// The duration and the seed.
@@ -130,7 +130,7 @@ fn load(proxyd: &Proxyd, world: &mut World, duration: Duration, seed: u64) -> Ve
 
 /// Ends the proxy, so that its log is whole.
 fn judge(mut proxyd: Proxyd, exchanges: &[Exchange], world: &World) -> Verdict {
-    let lost = rest::admin(&proxyd, "/metrics");
+    let lost = idle_state::admin(&proxyd, "/metrics");
     let lost: Vec<&str> = lost
         .lines()
         .filter(|line| line.starts_with("proxy_log_lines_lost_total") && !line.ends_with(" 0"))

@@ -141,13 +141,13 @@ impl Stage {
     /// actual ones.
     #[track_caller]
     pub(crate) fn figures_at_rest(&mut self, expected: Option<&Rest>) -> Rest {
-        const LOOKS: usize = 400;
+        const MAX_POLLS: usize = 400;
         for number in [0, 1, 2, 0] {
             self.reload(number);
         }
         let mut files = BTreeMap::new();
         let mut same = 0;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             let found = self.proxyd.files_by_kind();
             same = if found == files { same + 1 } else { 0 };
             files = found;

@@ -13,7 +13,7 @@ use agent_protocol::{
 use std::collections::HashSet;
 
 /// Requests that are sent before any decision is read.
-const INTERLEAVED: usize = 32;
+const INTERLEAVED_REQUESTS: usize = 32;
 const LARGE_HEADER_BYTES: usize = 8_000;
 
 pub(crate) const CASES: &[Case] = &[
@@ -133,14 +133,14 @@ fn interleaved(settings: &Settings) -> Outcome {
     let (mut client, _) = open(settings)?;
     let mut bytes = Vec::new();
     let mut open = HashSet::new();
-    for _ in 0..INTERLEAVED {
+    for _ in 0..INTERLEAVED_REQUESTS {
         let id = client.next_id();
         let event = ProxyMessage::RequestHeaders(request(settings, id, &[], false));
         bytes.extend(client.frame(&event)?);
         open.insert(id);
     }
     client.send_raw(&bytes)?;
-    for _ in 0..INTERLEAVED {
+    for _ in 0..INTERLEAVED_REQUESTS {
         let message = client.any_decision()?;
         if message.seq != 0 {
             return Err(format!("seq {} of {}", message.seq, message.id));

@@ -220,7 +220,7 @@ fn message_pack_reserves_nothing_for_a_claimed_count_and_ends_where_it_ends() {
 }
 
 #[test]
-fn an_agent_skips_what_a_newer_proxy_adds() {
+fn an_agent_ignores_members_of_newer_proxies() {
     let payload = br#"{"id":3,"because":{"deep":[1,2]}}"#;
     let frame = Frame {
         frame_type: FrameType::Cancel,

@@ -128,8 +128,8 @@ impl ApiKeyView {
             created_at: *created_at,
             expires_at: *expires_at,
             revoked_at: *revoked_at,
-            made_by: made_by.map(|maker| maker.user),
-            maker_role: made_by.and_then(|maker| maker.role),
+            made_by: made_by.map(|creator| creator.user),
+            maker_role: made_by.and_then(|creator| creator.role),
         }
     }
 }

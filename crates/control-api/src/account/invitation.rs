@@ -136,7 +136,7 @@ impl From<&Invitation> for InvitationView {
             role: *role,
             created_at: *created_at,
             expires_at: *expires_at,
-            made_by: made_by.map(|maker| maker.user),
+            made_by: made_by.map(|creator| creator.user),
         }
     }
 }

@@ -125,7 +125,7 @@ impl EnrolmentTokenView {
             created_at: *created_at,
             expires_at: *expires_at,
             revoked_at: *revoked_at,
-            made_by: made_by.map(|maker| maker.user),
+            made_by: made_by.map(|creator| creator.user),
         }
     }
 }

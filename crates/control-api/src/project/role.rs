@@ -122,13 +122,13 @@ pub(crate) async fn view(
     tag = "projects",
     request_body = ProjectRoleRequest, responses((status = 200, body = ProjectRoleView))
 )]
-pub(crate) async fn give(
+pub(crate) async fn grant(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path((project, user)): Path<(ProjectId, UserId)>,
     Body(ProjectRoleRequest { role }): Body<ProjectRoleRequest>,
 ) -> Result<Resource<ProjectRoleView>, Problem> {
-    let given = app.give_project_role(&call, project, user, role).await?;
+    let given = app.grant_project_role(&call, project, user, role).await?;
     Ok(Resource::found(given.version, given.value.into()))
 }
 
@@ -138,11 +138,11 @@ pub(crate) async fn give(
     delete, path = "/projects/{project}/roles/{user}", operation_id = "take_project_role",
     tag = "projects", responses((status = 204))
 )]
-pub(crate) async fn take(
+pub(crate) async fn revoke(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path((project, user)): Path<(ProjectId, UserId)>,
 ) -> Result<StatusCode, Problem> {
-    app.take_project_role(&call, project, user).await?;
+    app.revoke_project_role(&call, project, user).await?;
     Ok(StatusCode::NO_CONTENT)
 }

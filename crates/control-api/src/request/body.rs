@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_never_comes_is_given_up() {
+    async fn a_body_that_never_arrives_times_out() {
         let body = Body::from_stream(pending::<Result<Bytes, Infallible>>());
         let read = BodyLimit(1024).read(&head(HeaderMap::new()), body).await;
         let answer = read.unwrap_err().into_response();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_trickles_is_given_up_long_before_the_largest_one_would_be() {
+    async fn a_trickling_body_is_aborted_long_before_its_maximum_time() {
         let drop_by_drop = |bytes: usize| {
             Body::from_stream(unfold(0, move |sent| async move {
                 let second = Duration::from_secs(1);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_says_it_is_too_large_is_not_read() {
+    async fn a_body_with_a_too_large_announced_length_is_not_read() {
         let headers = HeaderMap::from_iter([
             (header::CONTENT_LENGTH, HeaderValue::from(1025)),
             (header::EXPECT, HeaderValue::from_static("100-continue")),

@@ -54,7 +54,7 @@ pub(crate) async fn run(
             call.reservation = Some(id);
             parts.extensions.insert(call);
             let request = Request::from_parts(parts, Body::from(body));
-            keep(app, id, next.run(request).await).await
+            store_response(app, id, next.run(request).await).await
         }
         Reservation::Pending => Err(Problem::repeated("a request with this key is under way")),
         Reservation::Lost => Err(Problem::repeated(
@@ -88,7 +88,7 @@ fn name(call: &Call, method: &str, uri: &str, key: &HeaderValue) -> String {
 }
 
 /// Stores the response; after a failure it releases the key, so that the client can try again.
-async fn keep(app: &App, id: Uuid, response: Response) -> Result<Response, Problem> {
+async fn store_response(app: &App, id: Uuid, response: Response) -> Result<Response, Problem> {
     if !response.status().is_success() {
         app.keep_reply(id, None).await?;
         return Ok(response);

@@ -31,21 +31,21 @@ struct Key<'k, S> {
 
 /// Expected kind of a value, for the error message.
 #[derive(Clone, Copy)]
-enum Kind {
+enum ExpectedType {
     Object,
     /// Minimum and maximum.
     Integer(i64, u64),
     Other,
 }
 
-struct Reader<V>(V, Kind);
+struct Reader<V>(V, ExpectedType);
 
 struct Seed<S>(S);
 
 macro_rules! other {
     ($($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method(Reader(visitor, Kind::Other))
+            self.0.$method(Reader(visitor, ExpectedType::Other))
         }
     )*};
 }
@@ -53,7 +53,7 @@ macro_rules! other {
 macro_rules! integers {
     ($($method:ident $least:expr, $greatest:expr;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
-            self.0.$method(Reader(visitor, Kind::Integer($least, $greatest)))
+            self.0.$method(Reader(visitor, ExpectedType::Integer($least, $greatest)))
         }
     )*};
 }
@@ -85,7 +85,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0
-            .deserialize_unit_struct(name, Reader(visitor, Kind::Other))
+            .deserialize_unit_struct(name, Reader(visitor, ExpectedType::Other))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -94,7 +94,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0
-            .deserialize_newtype_struct(name, Reader(visitor, Kind::Other))
+            .deserialize_newtype_struct(name, Reader(visitor, ExpectedType::Other))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(
@@ -103,7 +103,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0
-            .deserialize_tuple(length, Reader(visitor, Kind::Other))
+            .deserialize_tuple(length, Reader(visitor, ExpectedType::Other))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -113,7 +113,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0
-            .deserialize_tuple_struct(name, length, Reader(visitor, Kind::Other))
+            .deserialize_tuple_struct(name, length, Reader(visitor, ExpectedType::Other))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -123,7 +123,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Objects<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0
-            .deserialize_struct(name, fields, Reader(visitor, Kind::Object))
+            .deserialize_struct(name, fields, Reader(visitor, ExpectedType::Object))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -141,8 +141,8 @@ macro_rules! scalars {
     ($($method:ident($value:ident: $type:ty) $unexpected:expr;)*) => {$(
         fn $method<E: Error>(self, $value: $type) -> Result<V::Value, E> {
             match self.1 {
-                Kind::Other => self.0.$method($value),
-                Kind::Object | Kind::Integer(..) => Err(E::invalid_type($unexpected, &self)),
+                ExpectedType::Other => self.0.$method($value),
+                ExpectedType::Object | ExpectedType::Integer(..) => Err(E::invalid_type($unexpected, &self)),
             }
         }
     )*};
@@ -153,9 +153,11 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.1 {
-            Kind::Object => f.write_str("an object"),
-            Kind::Integer(least, greatest) => write!(f, "an integer of {least} to {greatest}"),
-            Kind::Other => self.0.expecting(f),
+            ExpectedType::Object => f.write_str("an object"),
+            ExpectedType::Integer(least, greatest) => {
+                write!(f, "an integer of {least} to {greatest}")
+            }
+            ExpectedType::Other => self.0.expecting(f),
         }
     }
 
@@ -170,21 +172,21 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
     fn visit_i64<E: Error>(self, value: i64) -> Result<V::Value, E> {
         // serde_json represents non-negative numbers as `u64`.
         match self.1 {
-            Kind::Integer(least, _) if value < least => {
+            ExpectedType::Integer(least, _) if value < least => {
                 Err(E::invalid_value(Unexpected::Signed(value), &self))
             }
-            Kind::Object => Err(E::invalid_type(Unexpected::Signed(value), &self)),
-            Kind::Integer(..) | Kind::Other => self.0.visit_i64(value),
+            ExpectedType::Object => Err(E::invalid_type(Unexpected::Signed(value), &self)),
+            ExpectedType::Integer(..) | ExpectedType::Other => self.0.visit_i64(value),
         }
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<V::Value, E> {
         match self.1 {
-            Kind::Integer(_, greatest) if greatest < value => {
+            ExpectedType::Integer(_, greatest) if greatest < value => {
                 Err(E::invalid_value(Unexpected::Unsigned(value), &self))
             }
-            Kind::Object => Err(E::invalid_type(Unexpected::Unsigned(value), &self)),
-            Kind::Integer(..) | Kind::Other => self.0.visit_u64(value),
+            ExpectedType::Object => Err(E::invalid_type(Unexpected::Unsigned(value), &self)),
+            ExpectedType::Integer(..) | ExpectedType::Other => self.0.visit_u64(value),
         }
     }
 
@@ -194,15 +196,17 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Reader<V> {
 
     fn visit_unit<E: Error>(self) -> Result<V::Value, E> {
         match self.1 {
-            Kind::Other => self.0.visit_unit(),
-            Kind::Object | Kind::Integer(..) => Err(E::invalid_type(Unexpected::Unit, &self)),
+            ExpectedType::Other => self.0.visit_unit(),
+            ExpectedType::Object | ExpectedType::Integer(..) => {
+                Err(E::invalid_type(Unexpected::Unit, &self))
+            }
         }
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, access: A) -> Result<V::Value, A::Error> {
         match self.1 {
-            Kind::Object => Err(A::Error::invalid_type(Unexpected::Seq, &self)),
-            Kind::Integer(..) | Kind::Other => self.0.visit_seq(Objects(access)),
+            ExpectedType::Object => Err(A::Error::invalid_type(Unexpected::Seq, &self)),
+            ExpectedType::Integer(..) | ExpectedType::Other => self.0.visit_seq(Objects(access)),
         }
     }
 

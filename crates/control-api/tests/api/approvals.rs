@@ -71,7 +71,7 @@ async fn a_person_does_not_approve_by_another_key_or_session() {
 }
 
 #[tokio::test]
-async fn no_way_leads_round_the_policy() {
+async fn no_endpoint_bypasses_the_policy() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let (old, new) = (fleet.bundle(81).await, fleet.bundle(82).await);

@@ -53,7 +53,7 @@ async fn the_log_is_read_newest_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_filter_admits_what_it_says() {
+async fn a_filter_admits_only_matching_entries() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let projects = "/orgs/{org}/projects";
@@ -196,7 +196,7 @@ async fn a_key_of_a_project_does_not_read_the_log() {
 }
 
 #[tokio::test]
-async fn an_entry_says_who_changed_what_from_where() {
+async fn an_entry_has_actor_change_and_address() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let me = world.get("/users/me", &admin).await;

@@ -610,7 +610,7 @@ async fn services_become_a_bundle_without_private_keys() {
 }
 
 #[tokio::test]
-async fn verify_says_when_the_signing_key_was_deactivated() {
+async fn verify_reports_the_deactivation_of_the_signing_key() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let all = "/projects/{project}/bundles";

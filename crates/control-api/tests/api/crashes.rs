@@ -384,7 +384,7 @@ async fn a_crash_within_a_transition_leaves_nothing_of_it_and_one_behind_it_all(
 }
 
 #[tokio::test]
-async fn a_crash_behind_a_transition_changes_nothing_of_what_follows() {
+async fn a_crash_after_a_transition_does_not_change_later_transitions() {
     let base = Base::new().await;
     for row in ROLLOUT_TRANSITIONS {
         let name = format!("{} while {}", row.event, row.from);

@@ -179,7 +179,7 @@ async fn the_description_is_of_this_program_alone() {
 }
 
 #[tokio::test]
-async fn every_id_says_what_it_names() {
+async fn every_id_description_names_its_noun() {
     let document = control_api::description();
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let ids = schemas

@@ -114,7 +114,7 @@ async fn no_malformed_identifier_reaches_anything() {
 }
 
 #[tokio::test]
-async fn identifiers_of_another_tenant_look_like_unknown_ones() {
+async fn identifiers_of_another_tenant_are_answered_like_unknown_ones() {
     for world in worlds().await {
         let (own_org, own) = (world.other.org.to_string(), world.other.project.unwrap());
         let victims: BTreeSet<String> = [world.org.to_string(), world.project.to_string()].into();
@@ -165,7 +165,7 @@ async fn identifiers_of_another_tenant_look_like_unknown_ones() {
 }
 
 #[tokio::test]
-async fn bodies_that_name_what_another_tenant_has_are_refused() {
+async fn bodies_with_identifiers_of_another_tenant_are_refused() {
     for world in worlds().await {
         let own = world.other.project.unwrap().to_string();
         let key = world

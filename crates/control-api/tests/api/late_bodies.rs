@@ -71,7 +71,7 @@ async fn a_key_that_is_revoked_meanwhile_makes_no_successor() {
 }
 
 #[tokio::test]
-async fn a_body_that_comes_late_is_taken_with_the_same_rights() {
+async fn a_late_body_is_accepted_with_unchanged_rights() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let made = world

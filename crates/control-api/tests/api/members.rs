@@ -197,8 +197,8 @@ async fn administrators_that_remove_each_other_leave_one() {
         for _ in 0..8 {
             let one = world.user(world.org, Role::Admin).await;
             let two = world.user(world.org, Role::Admin).await;
-            let of = async |admin| format!("{MEMBERS}/{}", own_id(&world, admin).await);
-            let (path_one, path_two) = (of(&one).await, of(&two).await);
+            let path_of = async |admin| format!("{MEMBERS}/{}", own_id(&world, admin).await);
+            let (path_one, path_two) = (path_of(&one).await, path_of(&two).await);
             let (first, second) = tokio::join!(
                 delete(&world, &path_two, &one),
                 delete(&world, &path_one, &two),
@@ -303,7 +303,7 @@ async fn a_withdrawn_invitation_admits_no_user() {
 }
 
 #[tokio::test]
-async fn an_organization_goes_when_its_projects_are_gone() {
+async fn an_organization_can_be_deleted_after_its_projects() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let key = world.full_key().await;
@@ -334,7 +334,7 @@ async fn an_organization_goes_when_its_projects_are_gone() {
 }
 
 #[tokio::test]
-async fn an_organization_of_set_up_goes_with_its_signing_key() {
+async fn an_organization_of_set_up_is_deleted_with_its_signing_key() {
     for world in worlds().await {
         let root = world.instance_admin().await;
         let made = world

@@ -106,7 +106,7 @@ async fn a_server_that_does_not_answer_stops_the_batch_at_its_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_that_waits_for_a_metrics_server_says_so() {
+async fn a_batch_that_waits_for_a_metrics_server_has_that_reason() {
     let mut world = World::new(Database::sqlite()).await;
     world.allow_private_addresses(Timestamp::now);
     let server = Receiver::answering("500 Internal Server Error");

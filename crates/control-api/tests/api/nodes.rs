@@ -293,7 +293,7 @@ async fn a_heartbeat_is_not_audited() {
 }
 
 #[tokio::test]
-async fn heartbeats_that_come_together_are_all_written() {
+async fn simultaneous_heartbeats_are_all_stored() {
     for world in worlds().await {
         let (full, mut ids) = (world.full_key().await, Vec::new());
         for _ in 0..40 {

@@ -78,7 +78,7 @@ async fn nothing_is_rolled_out_during_a_freeze() {
 }
 
 #[tokio::test]
-async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
+async fn a_bundle_with_warnings_is_refused_if_the_policy_requires_it() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let text = "listeners { listener \"a\" { address \"127.0.0.1:82\" } }\n\
@@ -121,7 +121,7 @@ async fn a_bundle_with_warnings_is_refused_where_the_policy_says_so() {
 }
 
 #[tokio::test]
-async fn a_preview_compares_with_what_nodes_are_ordered_to_run() {
+async fn a_preview_compares_with_the_ordered_bundles() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
         let old = fleet.bundle(81).await;

@@ -145,7 +145,7 @@ async fn a_certificate_of_a_bundle_that_nodes_may_run_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn a_certificate_goes_to_nodes_with_its_labels_alone() {
+async fn a_certificate_is_delivered_only_to_nodes_with_its_labels() {
     for world in worlds().await {
         let full = world.full_key().await;
         let (certificate, bundle) = payments(&world, &full).await;

@@ -43,7 +43,7 @@ async fn recall(world: &World) {
 }
 
 #[tokio::test]
-async fn a_node_goes_back_past_a_bundle_that_it_rejected() {
+async fn a_node_reverts_past_a_bundle_that_it_rejected() {
     for world in worlds().await {
         let (fleet, [good, _, bad]) = ran(&world, [true, false, true]).await;
         command(&fleet, &bad, "revoke").await;
@@ -52,7 +52,7 @@ async fn a_node_goes_back_past_a_bundle_that_it_rejected() {
 }
 
 #[tokio::test]
-async fn a_node_goes_back_past_every_revoked_bundle() {
+async fn a_node_reverts_past_every_revoked_bundle() {
     for world in worlds().await {
         let (fleet, [good, second, third]) = ran(&world, [true, true, true]).await;
         command(&fleet, &second, "revoke").await;
@@ -63,7 +63,7 @@ async fn a_node_goes_back_past_every_revoked_bundle() {
 }
 
 #[tokio::test]
-async fn a_bundle_of_a_deleted_rollout_that_was_rolled_back_is_no_way_back() {
+async fn a_bundle_of_a_deleted_rolled_back_rollout_is_no_revert_target() {
     for world in worlds().await {
         let (mut fleet, [good, second]) = ran(&world, [true, true]).await;
         let bad = fleet.bundle(90).await;
@@ -88,7 +88,7 @@ async fn a_bundle_of_a_deleted_rollout_that_was_rolled_back_is_no_way_back() {
 }
 
 #[tokio::test]
-async fn a_node_that_rejects_its_way_back_is_led_further() {
+async fn a_node_that_rejects_its_revert_gets_an_earlier_bundle() {
     for world in worlds().await {
         let (mut fleet, [good, second, bad]) = ran(&world, [true, true, true]).await;
         command(&fleet, &bad, "revoke").await;
@@ -103,7 +103,7 @@ async fn a_node_that_rejects_its_way_back_is_led_further() {
 }
 
 #[tokio::test]
-async fn a_node_without_a_way_back_is_noted() {
+async fn a_node_without_a_revert_target_is_noted() {
     for world in worlds().await {
         let (fleet, [_, bad]) = ran(&world, [false, true]).await;
         command(&fleet, &bad, "revoke").await;

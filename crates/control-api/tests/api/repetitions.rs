@@ -93,7 +93,7 @@ async fn a_repetition_without_the_demanded_second_factor_is_refused() {
 }
 
 #[tokio::test]
-async fn a_repetition_does_not_show_what_was_deleted_meanwhile() {
+async fn a_repeated_request_does_not_return_a_resource_deleted_meanwhile() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;
         let made = world.post(UPSTREAMS, &admin, sample(UPSTREAMS)).await;

@@ -193,7 +193,7 @@ async fn a_tag_ends_with_any_part_of_its_resource() {
             "versions alone are compared"
         );
         let found = known(&key, &key_tag).await;
-        assert_eq!(found.status, StatusCode::OK, "the maker has another role");
+        assert_eq!(found.status, StatusCode::OK, "the creator has another role");
         assert_eq!(found.text("maker_role"), "reader");
         let person_tag = tag_of(&person).await;
         let renamed = json!({"name": "Ada Lovelace"});
@@ -370,7 +370,7 @@ async fn no_cache_between_serves_an_answer_to_another_caller() {
 }
 
 #[tokio::test]
-async fn a_404_names_what_is_missing_and_nothing_that_exists() {
+async fn a_404_names_the_missing_resource_only() {
     for world in worlds().await {
         let (full, none) = (world.full_key().await, Uuid::nil());
         let other = world.other.project.unwrap();

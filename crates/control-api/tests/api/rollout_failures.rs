@@ -323,7 +323,7 @@ async fn after_an_outage_a_rollback_waits_for_its_nodes() {
 }
 
 #[tokio::test]
-async fn a_node_that_is_ordered_twice_goes_back_to_what_it_ran_before_both() {
+async fn a_node_that_is_ordered_twice_reverts_to_its_bundle_before_both() {
     for world in worlds().await {
         let (mut fleet, old, new) = Fleet::running(&world, 2).await;
         let settings = json!({"on_failure": "pause", "skip_gate": true});

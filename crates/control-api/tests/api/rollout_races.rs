@@ -79,7 +79,7 @@ async fn a_revoked_bundle_is_not_replaced_by_one_that_a_rollout_reverted() {
 }
 
 #[tokio::test]
-async fn a_node_that_was_offline_goes_back_to_its_order_if_its_bundle_was_revoked() {
+async fn a_node_that_was_offline_returns_to_its_order_if_its_bundle_was_revoked() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 1).await;
         let (oldest, old) = (fleet.bundle(80).await, fleet.bundle(81).await);

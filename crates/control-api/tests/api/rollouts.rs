@@ -120,7 +120,7 @@ async fn an_order_is_on_trial_until_its_batch_has_passed_and_a_revert_is_never_o
 }
 
 #[tokio::test]
-async fn a_rollout_is_unchanged_as_long_as_its_nodes_say_the_same() {
+async fn a_rollout_is_unchanged_while_its_nodes_report_the_same() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 2).await;
         let new = fleet.bundle(82).await;
@@ -375,7 +375,7 @@ fn event(state: RolloutState, command: RolloutCommand) -> RolloutEvent {
 }
 
 #[tokio::test]
-async fn a_command_is_carried_out_as_the_table_says_or_refused() {
+async fn a_command_is_executed_or_refused_by_the_table_of_states() {
     for world in worlds().await {
         let cases = RolloutState::ALL.iter().flat_map(|state| {
             let commands = RolloutCommand::ALL.iter();

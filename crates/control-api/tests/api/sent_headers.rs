@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 /// Fields that `OpenAPI` does not describe as header fields.
-const OF_MESSAGES: [&str; 3] = ["content-type", "content-length", "allow"];
+const UNDESCRIBED_FIELDS: [&str; 3] = ["content-type", "content-length", "allow"];
 
 /// Fields of responses by operation and status, and whether each is required.
 type Described = BTreeMap<String, BTreeMap<String, BTreeMap<String, bool>>>;
@@ -73,7 +73,7 @@ pub(crate) fn check(method: &Method, path: &str, status: StatusCode, headers: &H
         return;
     };
     for name in headers.keys().map(HeaderName::as_str) {
-        let is_known = OF_MESSAGES.contains(&name) || described.contains_key(name);
+        let is_known = UNDESCRIBED_FIELDS.contains(&name) || described.contains_key(name);
         assert!(
             is_known,
             "{place}: {status} has the field {name}, which is not described"
@@ -89,7 +89,7 @@ pub(crate) fn check(method: &Method, path: &str, status: StatusCode, headers: &H
 }
 
 #[test]
-fn a_field_too_many_and_a_field_too_few_are_found() {
+fn additional_and_missing_fields_are_found() {
     let response = |fields: &[&str]| {
         let names = [
             "x-correlation-id",

@@ -136,7 +136,7 @@ async fn a_service_refers_to_its_own_project_only() {
 }
 
 #[tokio::test]
-async fn a_private_key_goes_in_and_never_comes_out() {
+async fn a_private_key_is_stored_and_never_returned() {
     for world in worlds().await {
         let full = world.full_key().await;
         let body = sample(CERTIFICATES);
@@ -184,20 +184,20 @@ async fn a_deleted_project_takes_its_services_and_keys_along() {
         let full = world.full_key().await;
         let all = "/orgs/{org}/projects";
         let project = make(&world, &full, all, sample(all)).await.text("id");
-        let of = |path: &str| path.replace("{project}", &project);
-        let upstream = make(&world, &full, &of(UPSTREAMS), sample(UPSTREAMS)).await;
-        let certificate = make(&world, &full, &of(CERTIFICATES), sample(CERTIFICATES)).await;
+        let path_of = |path: &str| path.replace("{project}", &project);
+        let upstream = make(&world, &full, &path_of(UPSTREAMS), sample(UPSTREAMS)).await;
+        let certificate = make(&world, &full, &path_of(CERTIFICATES), sample(CERTIFICATES)).await;
         let service = json!({
             "name": "a", "upstream": upstream.text("id"), "certificate": certificate.text("id"),
         });
-        make(&world, &full, &of(SERVICES), service).await;
+        make(&world, &full, &path_of(SERVICES), service).await;
         let body = sample("/projects/{project}/bundles");
-        make(&world, &full, &of("/projects/{project}/bundles"), body).await;
+        make(&world, &full, &path_of("/projects/{project}/bundles"), body).await;
         let id = certificate.text("id").parse().unwrap();
         let mut tx = world.store.read().await.unwrap();
         let secret = tx.certificate(id).await.unwrap().unwrap().value.secret;
         drop(tx);
-        let gone = delete(&world, &of("/projects/{project}"), &full).await;
+        let gone = delete(&world, &path_of("/projects/{project}"), &full).await;
         assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.body);
         let mut tx = world.store.read().await.unwrap();
         assert!(tx.secret(secret).await.unwrap().is_none());

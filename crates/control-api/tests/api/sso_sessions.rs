@@ -70,7 +70,7 @@ impl Site {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_signs_nobody_in_as_a_member_of_other_organizations() {
+async fn a_provider_cannot_sign_in_members_of_other_organizations() {
     for site in sites().await {
         let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
         let mut connection = oidc(&provider.issuer);
@@ -504,7 +504,7 @@ async fn sign_out_leads_to_the_provider_that_vouched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_without_a_way_in_keeps_its_last_identity() {
+async fn the_last_identity_of_a_user_without_a_password_cannot_be_unlinked() {
     for site in sites().await {
         let provider = OidcProvider::start(OidcBehaviour::honest("ann", &["ops"]));
         site.connect(&oidc(&provider.issuer)).await;

@@ -60,7 +60,7 @@ async fn a_key_is_exchanged_for_a_token_that_cannot_renew_itself() {
 }
 
 #[tokio::test]
-async fn forged_and_confused_tokens_are_refused_alike() {
+async fn forged_and_confused_tokens_get_the_same_refusal() {
     for world in worlds().await {
         let forger = Forger::new(&world).await;
         let good = Credential::Bearer(forger.claims(|_| {}));

@@ -52,7 +52,7 @@ async fn counted_heartbeats_write_one_row_each_and_a_step_is_written_when_it_is_
 }
 
 #[tokio::test]
-async fn a_period_is_shown_by_route_node_and_label_beside_a_week_before() {
+async fn a_period_is_shown_by_route_node_and_label_with_the_week_before() {
     for world in worlds().await {
         let key = world.full_key().await;
         let node = format!("/projects/{{project}}/nodes/{}", world.node);

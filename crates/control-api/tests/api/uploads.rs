@@ -173,7 +173,7 @@ async fn an_organization_without_an_upload_gets_the_room_of_three_hostile_ones()
 }
 
 #[tokio::test]
-async fn uploads_whose_clients_go_away_leave_their_permits() {
+async fn uploads_of_disconnected_clients_release_their_permits() {
     let world = World::new(Database::sqlite()).await;
     let operator = world.user(world.org, Role::Operator).await;
     let (gate, closed) = watch::channel(false);

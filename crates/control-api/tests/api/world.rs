@@ -13,7 +13,7 @@ use control_api::router;
 use control_app::{App, Call, Environment, Objects, SsoSite};
 use control_auth::{MasterKey, Password, PasswordHash, Sealer, Secret, SigningPair};
 use control_domain::{
-    Actor, ApiKey, Email, EnrolmentToken, Invitation, Labels, LinkedIdentity, Maker, Membership,
+    Actor, ApiKey, Creator, Email, EnrolmentToken, Invitation, Labels, LinkedIdentity, Membership,
     Name, Node, NodeCredential, Org, PrivateAddresses, Project, ProjectPolicy, Quotas, Role, Scope,
     Session, SessionOrigin, SetupLink, SigningKey, SigningKeyState, Tenant, User,
 };
@@ -218,7 +218,7 @@ impl World {
     /// Creates a key of the organization with a new administrator as its creator.
     pub(crate) async fn made_key(&self, scopes: &[Scope]) -> Credential {
         let mut key = self.key(Tenant::org(self.org), scopes);
-        key.made_by = Some(Maker {
+        key.made_by = Some(Creator {
             user: self.member(Role::Admin).await,
             role: Some(Role::Admin),
         });

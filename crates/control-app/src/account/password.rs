@@ -49,7 +49,7 @@ impl App {
     /// Hashes the password on a thread that serves no requests.
     pub(crate) async fn hash_password(&self, password: &Password) -> Result<PasswordHash, Error> {
         let (password, salt) = (password.clone(), self.environment.random());
-        let mut permit = self.passwords.take(PasswordOwner::Known).await?;
+        let mut permit = self.passwords.acquire(PasswordOwner::Known).await?;
         let hashed = tokio::task::spawn_blocking(move || password.hash_in(permit.memory(), salt));
         let hashed = hashed.await;
         Ok(hashed.map_err(|_| Error::Stopped)??)

@@ -216,7 +216,7 @@ impl App {
         password: Password,
         hash: PasswordHash,
     ) -> Result<bool, Error> {
-        let mut permit = self.passwords.take(owner).await?;
+        let mut permit = self.passwords.acquire(owner).await?;
         let compared =
             tokio::task::spawn_blocking(move || hash.verify_in(permit.memory(), &password).is_ok());
         compared.await.map_err(|_| Error::Stopped)

@@ -16,7 +16,7 @@ const SIGNALS: u64 = 1_024;
 /// Maximum number of long polls per replica.
 const MAX_WAITERS: usize = 25_000;
 /// Value of `seen` before the first read of the audit log.
-const UNKNOWN: i64 = -1;
+const NOTHING_SEEN: i64 = -1;
 
 #[derive(Debug)]
 pub(crate) struct OrderSignals {
@@ -40,7 +40,7 @@ impl Default for OrderSignals {
             signals: (0..SIGNALS).map(|_| watch::Sender::new(())).collect(),
             permits: Arc::new(Semaphore::new(MAX_WAITERS)),
             closed: AtomicBool::new(false),
-            seen: AtomicI64::new(UNKNOWN),
+            seen: AtomicI64::new(NOTHING_SEEN),
         }
     }
 }
@@ -85,7 +85,7 @@ impl OrderSignals {
     /// Orders are announced up to this audit entry; `None` before the first read.
     pub(crate) fn seen(&self) -> Option<i64> {
         let seen = self.seen.load(Ordering::Relaxed);
-        (seen != UNKNOWN).then_some(seen)
+        (seen != NOTHING_SEEN).then_some(seen)
     }
 
     pub(crate) fn set_seen(&self, seq: i64) {
@@ -102,7 +102,7 @@ impl OrderSignals {
 
 impl OrderWaiter<'_> {
     /// Waits for a signal; returns false if the program stops.
-    pub(crate) async fn woken(&mut self) -> bool {
+    pub(crate) async fn wait(&mut self) -> bool {
         let open = || !self.signals.closed.load(Ordering::SeqCst);
         open() && self.signal.changed().await.is_ok() && open()
     }
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_waiters_than_there_are_permits_are_refused() {
+    fn waiters_above_the_maximum_are_refused() {
         let (signals, node) = (OrderSignals::default(), NodeId(uuid::Uuid::nil()));
         let others = u32::try_from(MAX_WAITERS - 1).unwrap();
         let others = Arc::clone(&signals.permits).try_acquire_many_owned(others);
@@ -122,7 +122,7 @@ mod tests {
         let refused = signals.subscribe(node);
         assert!(matches!(refused, Err(Error::TooManyWaiters)));
         drop(last);
-        assert!(signals.subscribe(node).is_ok(), "a permit is given back");
+        assert!(signals.subscribe(node).is_ok(), "the permit is released");
         drop(others);
     }
 }

@@ -8,14 +8,14 @@ use std::sync::PoisonError;
     clippy::disallowed_types,
     reason = "held to copy a value, never across an await"
 )]
-type Lock = std::sync::Mutex<State>;
+type Lock = std::sync::Mutex<OutageState>;
 
 /// The last outage that this replica has noticed.
 #[derive(Debug, Default)]
 pub(crate) struct Outage(Lock);
 
 #[derive(Clone, Copy, Debug, Default)]
-enum State {
+enum OutageState {
     #[default]
     None,
     UnderWay,
@@ -25,14 +25,14 @@ enum State {
 impl Outage {
     /// Begins an outage, or prolongs it.
     pub(crate) fn begin(&self) {
-        self.set(|_| State::UnderWay);
+        self.set(|_| OutageState::UnderWay);
     }
 
     /// Ends the outage, if there is one.
     pub(crate) fn end(&self, now: Timestamp) {
         self.set(|state| match state {
-            State::UnderWay => State::EndedAt(now),
-            State::None | State::EndedAt(_) => state,
+            OutageState::UnderWay => OutageState::EndedAt(now),
+            OutageState::None | OutageState::EndedAt(_) => state,
         });
     }
 
@@ -40,18 +40,18 @@ impl Outage {
     /// not prove that they are offline. False after the clock was set back.
     pub(crate) fn hides_nodes(&self, interval: HeartbeatInterval, now: Timestamp) -> bool {
         match self.state() {
-            State::None => false,
-            State::UnderWay => true,
-            State::EndedAt(end) => interval.online_since(now) < end && end <= now,
+            OutageState::None => false,
+            OutageState::UnderWay => true,
+            OutageState::EndedAt(end) => interval.online_since(now) < end && end <= now,
         }
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> OutageState {
         let Self(lock) = self;
         *lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn set(&self, change: impl FnOnce(State) -> State) {
+    fn set(&self, change: impl FnOnce(OutageState) -> OutageState) {
         let Self(lock) = self;
         let mut state = lock.lock().unwrap_or_else(PoisonError::into_inner);
         *state = change(*state);

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use tokio::sync::Mutex;
 
 /// Maximum number of tokens that a replica takes at once.
-const GROUP: i64 = 10;
+const MAX_TOKENS_TAKEN: i64 = 10;
 /// A replica takes at most this fraction of a bucket's burst at once, because the client's next
 /// request may reach another replica.
 const BURST_FRACTION: i64 = 5;
@@ -80,7 +80,7 @@ impl RateLimiter {
         if let Some(known) = held.known(rate, now) {
             return Ok(known);
         }
-        let wanted = (rate.burst / BURST_FRACTION).clamp(1, GROUP);
+        let wanted = (rate.burst / BURST_FRACTION).clamp(1, MAX_TOKENS_TAKEN);
         let group = writes.take_tokens(name, rate, wanted, now).await?;
         held.full_at.store(group.full_at_micros, Ordering::Relaxed);
         if group.taken == 0 {

@@ -60,7 +60,7 @@ impl RefusalKey {
         Self {
             user,
             reason,
-            client: visit.client_ip.map(client),
+            client: visit.client_ip.map(client_prefix),
         }
     }
 }
@@ -148,7 +148,7 @@ fn bounded(windows: &HashMap<RefusalKey, RefusalWindow>, mut key: RefusalKey) ->
     key
 }
 
-fn client(address: IpAddr) -> IpAddr {
+fn client_prefix(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & IPV6_CLIENT_BITS).into(),
         address @ IpAddr::V4(_) => address,
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_client_has_an_entry_and_the_rest_a_count() {
+    fn the_first_refusal_of_a_client_is_logged_and_further_ones_are_counted() {
         let (windows, user) = (RefusalWindows::default(), Some(UserId(Uuid::nil())));
         for address in 0..5 {
             assert!(count(&windows, user, &visit(address, 0)));
@@ -214,8 +214,8 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_a_prefix_of_ipv6_is_one() {
-        let own = |text: &str| client(text.parse().unwrap());
+    fn addresses_of_one_ipv6_prefix_are_one_client() {
+        let own = |text: &str| client_prefix(text.parse().unwrap());
         assert_eq!(own("2001:db8::1"), own("2001:db8::2"));
         assert_ne!(own("2001:db8::1"), own("2001:db8:0:1::1"));
         assert_eq!(own("::ffff:10.0.0.1"), own("10.0.0.1"));

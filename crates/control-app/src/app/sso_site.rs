@@ -8,7 +8,7 @@ use quick_cache::sync::Cache;
 use std::sync::{Arc, OnceLock};
 
 /// Maximum number of providers with cached documents.
-const PROVIDERS: usize = 1_000;
+const MAX_PROVIDERS: usize = 1_000;
 
 /// Settings of single sign-on; must be equal on all replicas.
 #[derive(Clone, Debug, Default)]
@@ -33,9 +33,9 @@ impl Default for SsoDocuments {
     fn default() -> Self {
         Self {
             outbound: OnceLock::new(),
-            discoveries: Cache::new(PROVIDERS),
-            keys: Cache::new(PROVIDERS),
-            failures: Cache::new(PROVIDERS),
+            discoveries: Cache::new(MAX_PROVIDERS),
+            keys: Cache::new(MAX_PROVIDERS),
+            failures: Cache::new(MAX_PROVIDERS),
         }
     }
 }

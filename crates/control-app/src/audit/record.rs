@@ -182,13 +182,13 @@ async fn actor_name(tx: &mut Transaction, actor: &Actor) -> Result<String, Error
         Actor::ApiKey { id, .. } => {
             let key = tx.api_key(*id).await?.map(|found| found.value);
             let name = key.as_ref().map(|key| key.name.to_string());
-            let maker = key.and_then(|key| key.made_by);
-            let maker = match maker {
-                Some(maker) => tx.user(maker.user).await?.map(|found| found.value),
+            let creator = key.and_then(|key| key.made_by);
+            let creator = match creator {
+                Some(creator) => tx.user(creator.user).await?.map(|found| found.value),
                 None => None,
             };
             let name = name.unwrap_or_default();
-            match maker {
+            match creator {
                 Some(user) => format!("{name}, a key of {} <{}>", user.name, user.email),
                 None => name,
             }

@@ -111,7 +111,7 @@ impl Approval {
     /// Checks that neither the policy nor the orders of the nodes, now for `bases`, have changed since
     /// the decision; returns true if approval is needed. The transaction must have locked the audit
     /// log.
-    pub(crate) async fn hold(
+    pub(crate) async fn check_unchanged(
         self,
         tx: &mut Transaction,
         bases: &BTreeSet<Option<BundleId>>,
@@ -130,7 +130,7 @@ impl Approval {
         tx: &mut Transaction,
         bases: &BTreeSet<Option<BundleId>>,
     ) -> Result<(), Error> {
-        if self.hold(tx, bases).await? {
+        if self.check_unchanged(tx, bases).await? {
             return Err(Refusal::NeedsApproval.into());
         }
         Ok(())

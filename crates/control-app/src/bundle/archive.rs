@@ -183,7 +183,7 @@ impl App {
         after: &Bundle,
         compare: impl FnOnce(CheckedFiles<'_>, CheckedFiles<'_>) -> T + Send + 'static,
     ) -> Result<Option<T>, Error> {
-        let permit = self.heavy_permits.take(after.tenant.org.0).await;
+        let permit = self.heavy_permits.acquire(after.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let (new, new_digest) = self.archive_and_digest(after).await?;
         let compared = spawn_blocking(move || {
@@ -203,7 +203,7 @@ impl App {
         before: &Bundle,
         after: &Arc<Files>,
     ) -> Result<Option<Comparison>, Error> {
-        let permit = self.heavy_permits.take(before.tenant.org.0).await;
+        let permit = self.heavy_permits.acquire(before.tenant.org.0).await;
         let (old, old_digest) = self.archive_and_digest(before).await?;
         let new = Arc::clone(after);
         let compared = spawn_blocking(move || {
@@ -261,7 +261,7 @@ impl App {
 
     /// Reads and unpacks an archive; verifies its digest and its manifest.
     pub(crate) async fn contents(&self, bundle: &Bundle) -> Result<Contents, Error> {
-        let permit = self.heavy_permits.take(bundle.tenant.org.0).await;
+        let permit = self.heavy_permits.acquire(bundle.tenant.org.0).await;
         let (bytes, wanted) = self.archive_and_digest(bundle).await?;
         let opened = spawn_blocking(move || {
             let opened = unpack_verified(bytes, &wanted);

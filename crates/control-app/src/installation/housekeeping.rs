@@ -10,19 +10,19 @@ use metrics::{counter, gauge};
 use uuid::Uuid;
 
 const LEASE: SignedDuration = SignedDuration::from_secs(60);
-const CHUNK: i64 = 1_000;
+const MAX_ROWS_PER_ROUND: i64 = 1_000;
 
 /// Idle time after which a session has ended by every rule.
 const SESSION_MEMORY: SignedDuration = SignedDuration::from_hours(8 * 24);
 /// Age at which an archive without a bundle counts as abandoned.
 const UPLOAD_GRACE: SignedDuration = SignedDuration::from_hours(1);
 /// Maximum number of archives deleted in a round.
-const UPLOADS: i64 = 20;
+const MAX_UPLOADS_PER_ROUND: i64 = 20;
 
 /// Maximum number of rollouts deleted in a round: each may have a row per node of the fleet.
-const ROLLOUTS: usize = 10;
+const MAX_ROLLOUTS_PER_ROUND: usize = 10;
 /// Maximum number of bundles deleted in a round.
-const BUNDLES: i64 = 100;
+const MAX_BUNDLES_PER_ROUND: i64 = 100;
 
 impl App {
     /// Runs one round; `replica` identifies this process. Returns the number of deleted rows.
@@ -41,14 +41,18 @@ impl App {
         {
             return Ok(0);
         }
-        let buckets = tx.purge_buckets(now, CHUNK).await?;
-        let replies = tx.purge_replies(now, CHUNK).await?;
-        let invitations = tx.purge_invitations(now, CHUNK).await?;
-        let sso = tx.purge_sso(now, CHUNK).await?;
-        let pending = tx.purge_pending_sign_ins(now, CHUNK).await?;
-        let browsers = tx.purge_browsers(KnownBrowser::horizon(now), CHUNK).await?;
-        let sessions = tx.purge_sessions(now - SESSION_MEMORY, CHUNK).await?;
-        let resets = tx.purge_password_resets(now, CHUNK).await?;
+        let buckets = tx.purge_buckets(now, MAX_ROWS_PER_ROUND).await?;
+        let replies = tx.purge_replies(now, MAX_ROWS_PER_ROUND).await?;
+        let invitations = tx.purge_invitations(now, MAX_ROWS_PER_ROUND).await?;
+        let sso = tx.purge_sso(now, MAX_ROWS_PER_ROUND).await?;
+        let pending = tx.purge_pending_sign_ins(now, MAX_ROWS_PER_ROUND).await?;
+        let browsers = tx
+            .purge_browsers(KnownBrowser::horizon(now), MAX_ROWS_PER_ROUND)
+            .await?;
+        let sessions = tx
+            .purge_sessions(now - SESSION_MEMORY, MAX_ROWS_PER_ROUND)
+            .await?;
+        let resets = tx.purge_password_resets(now, MAX_ROWS_PER_ROUND).await?;
         tx.commit().await?;
         let retained = self.clean_up_ended(now).await?;
         let traffic = self.purge_traffic(now).await?;
@@ -70,7 +74,7 @@ impl App {
         } = self.retention;
         let mut deleted = 0;
         if let Some(before) = Retention::cutoff(rollouts, now) {
-            for _ in 0..ROLLOUTS {
+            for _ in 0..MAX_ROLLOUTS_PER_ROUND {
                 let mut tx = self.store.begin().await?;
                 let gone = tx.purge_rollout(before).await?;
                 tx.commit().await?;
@@ -84,7 +88,7 @@ impl App {
             let mut tx = self.store.begin().await?;
             // Excludes concurrent orders and rollouts.
             tx.lock_audit().await?;
-            for (bundle, version) in tx.unused_bundles(before, BUNDLES).await? {
+            for (bundle, version) in tx.unused_bundles(before, MAX_BUNDLES_PER_ROUND).await? {
                 tx.delete_bundle(bundle, version).await?;
                 deleted += 1;
             }
@@ -92,10 +96,10 @@ impl App {
         }
         let mut tx = self.store.begin().await?;
         if let Some(before) = Retention::cutoff(drift, now) {
-            deleted += tx.purge_drift(before, CHUNK).await?;
+            deleted += tx.purge_drift(before, MAX_ROWS_PER_ROUND).await?;
         }
         if let Some(before) = Retention::cutoff(tokens, now) {
-            deleted += tx.purge_tokens(before, CHUNK).await?;
+            deleted += tx.purge_tokens(before, MAX_ROWS_PER_ROUND).await?;
         }
         tx.commit().await?;
         Ok(deleted)
@@ -135,7 +139,9 @@ impl App {
         }
         // Excludes concurrent uploads.
         tx.lock_audit().await?;
-        let abandoned = tx.abandon_uploads(now - UPLOAD_GRACE, UPLOADS).await?;
+        let abandoned = tx
+            .abandon_uploads(now - UPLOAD_GRACE, MAX_UPLOADS_PER_ROUND)
+            .await?;
         tx.commit().await?;
         for upload in &abandoned {
             // No transaction is open during calls to the object store.

@@ -8,7 +8,7 @@ use control_store::{StoreError, StoredSecret, Transaction};
 use std::collections::BTreeSet;
 
 /// Maximum number of secrets per transaction.
-const CHUNK: i64 = 100;
+const SECRETS_PER_TRANSACTION: i64 = 100;
 
 impl App {
     /// Replaces the master keys in memory.
@@ -25,7 +25,9 @@ impl App {
     pub async fn reseal_secrets(&self) -> Result<usize, Error> {
         let mut tx = self.store.begin().await?;
         let current = self.sealer.current();
-        let secrets = tx.secrets_not_sealed_with(&current, CHUNK).await?;
+        let secrets = tx
+            .secrets_not_sealed_with(&current, SECRETS_PER_TRANSACTION)
+            .await?;
         for StoredSecret { id, sealed, .. } in &secrets {
             let place = id.to_string();
             let bytes = self.sealer.open(&place, sealed)?;
@@ -44,7 +46,9 @@ impl App {
     }
 
     async fn reseal_totp(&self, tx: &mut Transaction, current: &str) -> Result<usize, Error> {
-        let secrets = tx.totp_not_sealed_with(current, CHUNK).await?;
+        let secrets = tx
+            .totp_not_sealed_with(current, SECRETS_PER_TRANSACTION)
+            .await?;
         for (user, before) in &secrets {
             let place = totp_place(*user);
             let bytes = self.sealer.open(&place, before)?;

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// Maximum number of drifts per transaction.
-const CHUNK: i64 = 100;
+const DRIFTS_PER_TRANSACTION: i64 = 100;
 
 /// An operator's remedy for a drift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,7 +120,7 @@ impl App {
     /// One round: opens drifts of nodes that differ for longer than the grace period, and resolves
     /// drifts of nodes that follow their orders again. Returns the number of changes.
     pub async fn watch_drift(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
-        if !self.has_lease("drift", replica, now).await? {
+        if !self.acquire_lease("drift", replica, now).await? {
             return Ok(0);
         }
         let opened = self.open_drifts(now).await?;
@@ -136,7 +136,12 @@ impl App {
             return Ok(0);
         }
         let since = now - DRIFT_GRACE;
-        let mut late = self.store.read().await?.divergences(since, CHUNK).await?;
+        let mut late = self
+            .store
+            .read()
+            .await?
+            .divergences(since, DRIFTS_PER_TRANSACTION)
+            .await?;
         if late.is_empty() {
             return Ok(0);
         }
@@ -155,7 +160,12 @@ impl App {
     }
 
     async fn resolve_returned(&self, now: Timestamp) -> Result<usize, Error> {
-        let returned = self.store.read().await?.returned_drifts(CHUNK).await?;
+        let returned = self
+            .store
+            .read()
+            .await?
+            .returned_drifts(DRIFTS_PER_TRANSACTION)
+            .await?;
         if returned.is_empty() {
             return Ok(0);
         }

@@ -126,7 +126,7 @@ impl App {
         let newer = async {
             loop {
                 let found = self.desired_state(tenant, id).await?;
-                if !is_known(&found) || !waiter.woken().await {
+                if !is_known(&found) || !waiter.wait().await {
                     return Ok(found);
                 }
             }

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_end_behind_the_second_of_the_latest() {
+    fn tokens_issued_until_the_second_of_the_revocation_end() {
         let at = |millis| Timestamp::from_millisecond(millis).unwrap();
         let ends = |before, now| first_second(after_tokens(at(before), at(now)));
 

@@ -22,16 +22,16 @@ use uuid::Uuid;
 pub(crate) const MAX_PENDING: i64 = 1_000;
 pub(crate) const TEST_EVENT: &str = "webhook.test";
 /// Number of ended deliveries kept per webhook.
-const KEPT: i64 = 100;
+const MAX_KEPT_DELIVERIES: i64 = 100;
 /// Maximum number of audit entries per round.
-const ACTIONS: i64 = 500;
+const MAX_ENTRIES_PER_ROUND: i64 = 500;
 /// Maximum number of webhooks per round: of due ones, and of those that receive events of silent
 /// nodes.
-const CHUNK: i64 = 500;
+const MAX_WEBHOOKS_PER_ROUND: i64 = 500;
 /// Maximum number of nodes named by one event.
-const NAMED_NODES: i64 = 50;
+const MAX_NAMED_NODES: i64 = 50;
 /// Maximum number of consecutive deliveries to one webhook.
-const IN_A_ROW: usize = 50;
+const MAX_CONSECUTIVE_DELIVERIES: usize = 50;
 /// Time after which no further consecutive delivery starts, so that a slow receiver yields its
 /// slot.
 const ROW_TIME: SignedDuration = SignedDuration::from_secs(2);
@@ -58,7 +58,10 @@ impl App {
         let mut silent = Vec::new();
         if silence && !self.is_after_outage(now) {
             let since = self.heartbeat_interval.online_since(now);
-            for webhook in tx.webhooks_of_silence(since, CHUNK).await? {
+            for webhook in tx
+                .webhooks_of_silence(since, MAX_WEBHOOKS_PER_ROUND)
+                .await?
+            {
                 silent.extend(self.silent_nodes(&mut tx, webhook, now).await?);
             }
         }
@@ -66,7 +69,7 @@ impl App {
         if !is_new && silent.is_empty() {
             return Ok(());
         }
-        if !self.has_lease("webhooks", replica, now).await? {
+        if !self.acquire_lease("webhooks", replica, now).await? {
             return Ok(());
         }
         match self.store_events(silent, now).await {
@@ -82,7 +85,7 @@ impl App {
         now: Timestamp,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let actions = tx.unqueued_actions(ACTIONS).await?;
+        let actions = tx.unqueued_actions(MAX_ENTRIES_PER_ROUND).await?;
         for action in &actions {
             self.queue_action(&mut tx, action).await?;
         }
@@ -179,7 +182,9 @@ impl App {
         now: Timestamp,
     ) -> Result<Option<(Webhook, Value)>, Error> {
         let since = self.heartbeat_interval.online_since(now);
-        let (nodes, count) = tx.newly_silent_nodes(&webhook, since, NAMED_NODES).await?;
+        let (nodes, count) = tx
+            .newly_silent_nodes(&webhook, since, MAX_NAMED_NODES)
+            .await?;
         if nodes.is_empty() {
             return Ok(None);
         }
@@ -197,7 +202,12 @@ impl App {
     ///
     /// [`Error::Store`] if the database does not answer.
     pub async fn due_webhooks(&self, now: Timestamp) -> Result<Vec<DueWebhook>, Error> {
-        Ok(self.store.read().await?.due_webhooks(now, CHUNK).await?)
+        Ok(self
+            .store
+            .read()
+            .await?
+            .due_webhooks(now, MAX_WEBHOOKS_PER_ROUND)
+            .await?)
     }
 
     /// Sends a webhook's due deliveries in order, until one fails or two seconds have passed.
@@ -209,7 +219,7 @@ impl App {
     /// minute.
     pub async fn send_webhook(&self, id: WebhookId) -> Result<(), Error> {
         let begun = self.now();
-        for _ in 0..IN_A_ROW {
+        for _ in 0..MAX_CONSECUTIVE_DELIVERIES {
             let now = self.now();
             if begun + ROW_TIME <= now {
                 return Ok(());
@@ -260,7 +270,8 @@ impl App {
         let mut tx = self.store.begin().await?;
         tx.update_delivery(&ended, attempts).await?;
         if ended.state != WebhookDeliveryState::Pending {
-            tx.trim_deliveries(ended.webhook, KEPT).await?;
+            tx.trim_deliveries(ended.webhook, MAX_KEPT_DELIVERIES)
+                .await?;
         }
         tx.commit().await?;
         Ok(ended.state == WebhookDeliveryState::Delivered)

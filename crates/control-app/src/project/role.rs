@@ -54,7 +54,7 @@ impl App {
     /// # Errors
     ///
     /// [`Error`]; [`Refusal::NotFound`] for users that are not members.
-    pub async fn give_project_role(
+    pub async fn grant_project_role(
         &self,
         call: &Call,
         project: ProjectId,
@@ -63,7 +63,7 @@ impl App {
     ) -> Result<Versioned<ProjectRole>, Error> {
         let mut tx = self.store.begin().await?;
         let owner = tenant(&mut tx, project).await?;
-        let given = ProjectRole::give(&call.actor, owner, user, role, call.now)?;
+        let given = ProjectRole::grant(&call.actor, owner, user, role, call.now)?;
         // The lock excludes a concurrent removal of the member, which would leave the role behind.
         tx.lock_org(owner.org).await?;
         tx.member(owner.org, user).await?.ok_or(Refusal::NotFound)?;
@@ -87,7 +87,7 @@ impl App {
     }
 
     /// Removes a member's role in the project; the role in the organization is unchanged.
-    pub async fn take_project_role(
+    pub async fn revoke_project_role(
         &self,
         call: &Call,
         project: ProjectId,
@@ -97,7 +97,7 @@ impl App {
         let owner = tenant(&mut tx, project).await?;
         call.actor.require(Access::CONTROL, owner)?;
         let found = find(&mut tx, project, user).await?;
-        found.value.check_take(&call.actor)?;
+        found.value.check_revoke(&call.actor)?;
         call.expect_version(found.version)?;
         tx.delete_project_role(project, user, found.version).await?;
         self.end_project_credentials(&mut tx, call, &found.value, None)

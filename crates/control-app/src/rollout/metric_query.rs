@@ -4,7 +4,7 @@
 //! background, and the scheduler uses the latest answer.
 
 use crate::app::App;
-use crate::app::metric_answers::{HeldAnswer, MetricAnswers};
+use crate::app::metric_answers::{CachedAnswer, MetricAnswers};
 use crate::app::outbound::Outbound;
 use control_domain::{MetricAnswer, MetricCondition, Rollout};
 use control_sso::WebUrl;
@@ -58,7 +58,7 @@ impl App {
             .is_none_or(|held| QUERY_INTERVAL <= now.duration_since(held.asked_at).abs());
         let answer = held.and_then(|held| held.answer);
         if is_due {
-            let asked = HeldAnswer {
+            let asked = CachedAnswer {
                 asked_at: now,
                 answer: answer.clone(),
             };
@@ -76,7 +76,7 @@ impl App {
         let MetricAnswers(answers) = self.metric_answers.clone();
         let permits = self.metric_queries.clone();
         tokio::spawn(async move {
-            let Ok(permit) = timeout(MAX_PERMIT_WAIT, permits.take(org, 1)).await else {
+            let Ok(permit) = timeout(MAX_PERMIT_WAIT, permits.acquire(org, 1)).await else {
                 return;
             };
             let answer = match outbound {
@@ -94,7 +94,7 @@ impl App {
                 .and_then(|held| held.answer)
                 .filter(|(at, _)| is_later(*at));
             let answer = Some(newest.unwrap_or((now, answer)));
-            answers.insert(id, HeldAnswer { asked_at, answer });
+            answers.insert(id, CachedAnswer { asked_at, answer });
         });
     }
 }

@@ -51,12 +51,12 @@ impl App {
     }
 
     async fn advance_all(&self, replica: Uuid, now: Timestamp) -> Result<usize, Error> {
-        if !self.has_lease("scheduler", replica, now).await? {
+        if !self.acquire_lease("scheduler", replica, now).await? {
             return Ok(0);
         }
         let (mut steps, mut last) = (0, None);
         loop {
-            let page = self.store.read().await?.moving_rollouts(last).await?;
+            let page = self.store.read().await?.rollouts_to_advance(last).await?;
             for id in &page {
                 steps += self.advance_rollout(*id, now).await?;
             }
@@ -67,9 +67,9 @@ impl App {
         }
     }
 
-    /// Acquires or extends the lease. It only avoids duplicate work: correctness rests on row
-    /// versions.
-    pub(crate) async fn has_lease(
+    /// Acquires or extends the lease `name`; returns false if another replica holds it. It only
+    /// avoids duplicate work: correctness rests on row versions.
+    pub(crate) async fn acquire_lease(
         &self,
         name: &str,
         replica: Uuid,
@@ -78,15 +78,15 @@ impl App {
         if self.is_clock_wrong() {
             return Ok(false);
         }
-        let taken = async {
+        let acquired = async {
             let mut tx = self.store.begin().await?;
-            let held = tx.acquire_lease(name, replica, now, LEASE).await?;
+            let is_held = tx.acquire_lease(name, replica, now, LEASE).await?;
             tx.commit().await?;
-            Ok(held)
+            Ok(is_held)
         };
-        let taken = taken.await;
-        self.note_write(&taken);
-        Ok(taken?)
+        let acquired = acquired.await;
+        self.note_write(&acquired);
+        Ok(acquired?)
     }
 
     /// Takes the steps of a rollout that are possible now; returns their number. A failed step is

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_interrupted_fetch_goes_on_behind_the_certificates_that_it_has() {
+    async fn an_interrupted_fetch_continues_after_the_fetched_certificates() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let settings = Settings {
             url: format!("http://{}", listener.local_addr().unwrap()),

@@ -5,7 +5,7 @@ const MAX_DIAGNOSTICS: usize = 100;
 const MAX_DIAGNOSTIC_CHARS: usize = 1_000;
 
 /// Truncates diagnostics to the limits.
-pub(super) fn bound(diagnostics: &mut Vec<String>) {
+pub(super) fn truncate_diagnostics(diagnostics: &mut Vec<String>) {
     diagnostics.truncate(MAX_DIAGNOSTICS);
     for text in diagnostics {
         *text = text

@@ -93,7 +93,7 @@ impl Machine {
             self.confirm();
         }
         if matches!(outcome, Outcome::Held(_)) {
-            self.hold();
+            self.restart_confirmation_timeout();
         }
         let is_busy = self.is_activating() || self.phase == Phase::Reverting;
         let trial = self.trial.as_ref().filter(|_| !is_busy)?;
@@ -115,7 +115,7 @@ impl Machine {
     }
 
     /// Restarts the time limit, because an operator has paused the rollout.
-    fn hold(&mut self) {
+    fn restart_confirmation_timeout(&mut self) {
         if let Some(trial) = &mut self.trial {
             trial.until = self.now + trial.confirm_within;
         }

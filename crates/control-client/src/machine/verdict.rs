@@ -1,6 +1,6 @@
 //! Verdicts on orders.
 
-use super::bounds::bound;
+use super::bounds::truncate_diagnostics;
 use super::served_certificates::ServedCertificates;
 use super::trial::Served;
 use super::{Action, FIRST_WAIT, Machine, diagnostics_of};
@@ -50,7 +50,7 @@ impl Machine {
             self.failed_again(reason, diagnostics);
             return self.back_off(None);
         }
-        bound(&mut diagnostics);
+        truncate_diagnostics(&mut diagnostics);
         let message = diagnostics.first().cloned().unwrap_or_default();
         self.note(EventKind::BundleRejected(reason), message);
         self.answer(order, Verdict::Rejected, diagnostics);
@@ -87,7 +87,7 @@ impl Machine {
 
     /// Records that the bundle from before the restart fails now; the node retries.
     pub(super) fn failed_again(&mut self, reason: RefusalReason, mut diagnostics: Vec<String>) {
-        bound(&mut diagnostics);
+        truncate_diagnostics(&mut diagnostics);
         if self.status.diagnostics != diagnostics {
             let message = diagnostics.first().cloned().unwrap_or_default();
             self.note(EventKind::BundleRejected(reason), message);

@@ -14,7 +14,7 @@ use uuid::Uuid;
 pub(crate) fn versions() -> OwnVersions {
     OwnVersions {
         schema: 1,
-        proxy: "0.1.0".parse().expect("a version"),
+        proxy: "0.1.0".parse().expect("the version is valid"),
     }
 }
 
@@ -63,8 +63,8 @@ pub(crate) struct Sample {
 
 impl Sample {
     pub(crate) fn new() -> Self {
-        let pair = SigningPair::new(&[1; 32]).expect("a key");
-        let next_pair = SigningPair::new(&[2; 32]).expect("a key");
+        let pair = SigningPair::new(&[1; 32]).expect("the key is valid");
+        let next_pair = SigningPair::new(&[2; 32]).expect("the key is valid");
         let org = OrgId(id(6));
         let web_key = |number, pair: &SigningPair| {
             let x = pair.public().as_str().to_owned();

@@ -1,6 +1,6 @@
 //! Authenticated actors, and the functions that apply the rules of [`Access`].
 
-use crate::access::maker::Maker;
+use crate::access::creator::Creator;
 use crate::access::refusal::Refusal;
 use crate::access::{Access, Role, Scope, ScopeRule, Tenant};
 use control_wire::{
@@ -58,7 +58,7 @@ pub enum Actor {
         /// Time of expiry; `None` if the key does not expire.
         expires_at: Option<Timestamp>,
         /// The user that created the key, if recorded: the key has no more rights than the user.
-        made_by: Option<Maker>,
+        made_by: Option<Creator>,
     },
     /// The bearer of an enrolment token.
     Enrolment {
@@ -133,7 +133,7 @@ impl Actor {
     pub fn user(&self) -> Option<UserId> {
         match self {
             Self::User { id, .. } => Some(*id),
-            Self::ApiKey { made_by, .. } => made_by.map(|maker| maker.user),
+            Self::ApiKey { made_by, .. } => made_by.map(|creator| creator.user),
             Self::System
             | Self::SetUp { .. }
             | Self::Invitee { .. }
@@ -144,9 +144,9 @@ impl Actor {
 
     /// Creator to record for values that this actor creates for `tenant`; `None` if no user is
     /// known.
-    pub fn maker(&self, tenant: Tenant) -> Option<Maker> {
+    pub fn creator(&self, tenant: Tenant) -> Option<Creator> {
         match self {
-            Self::User { id, .. } => Some(Maker {
+            Self::User { id, .. } => Some(Creator {
                 user: *id,
                 role: self.role(tenant),
             }),
@@ -263,7 +263,7 @@ impl Actor {
                 self.holds(Access::WRITE_NODES)
             }
             (Access::Member { role, .. }, Self::ApiKey { made_by, .. })
-                if !Maker::allows(*made_by, role) =>
+                if !Creator::allows(*made_by, role) =>
             {
                 Err(Refusal::MakerRole(role))
             }
@@ -433,7 +433,7 @@ mod tests {
             tenant: Tenant::project(ORG, PROJECT),
             scopes: BTreeSet::new(),
             expires_at: None,
-            made_by: user.map(|user| Maker {
+            made_by: user.map(|user| Creator {
                 user: UserId(Uuid::from_u128(user)),
                 role: Some(Role::Admin),
             }),
@@ -535,7 +535,7 @@ mod tests {
             tenant,
             scopes: BTreeSet::new(),
             expires_at: None,
-            made_by: Some(Maker {
+            made_by: Some(Creator {
                 user: UserId(Uuid::from_u128(4)),
                 role,
             }),

@@ -1,7 +1,7 @@
 //! API keys: credentials of operators and pipelines.
 
 use crate::access::actor::Actor;
-use crate::access::maker::Maker;
+use crate::access::creator::Creator;
 use crate::access::refusal::Refusal;
 use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Role, Scope, Tenant};
@@ -82,7 +82,7 @@ pub struct ApiKey {
     pub revoked_at: Option<Timestamp>,
     /// User that created the key, directly or through an API key; `None` for keys from before
     /// creators were recorded.
-    pub made_by: Option<Maker>,
+    pub made_by: Option<Creator>,
 }
 
 /// Request to create an API key.
@@ -117,7 +117,7 @@ impl ApiKey {
             expires_at,
         } = new;
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
+        let name = faults.record(Name::parse("name", &name));
         let is_future = expires_at.is_none_or(|end| now < end);
         faults.check(is_future, "expires_at", "is not in the future");
         let key = Self {
@@ -128,7 +128,7 @@ impl ApiKey {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.maker(tenant),
+            made_by: actor.creator(tenant),
         };
         key.within(actor)?;
         Ok(key)
@@ -155,7 +155,7 @@ impl ApiKey {
 
     /// State of the key at `now`. A key of a user that has left counts as revoked.
     pub fn state(&self, now: Timestamp) -> ApiKeyState {
-        if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Reader) {
+        if self.revoked_at.is_some() || !Creator::allows(self.made_by, Role::Reader) {
             ApiKeyState::Revoked
         } else if self.expires_at.is_some_and(|end| end <= now) {
             ApiKeyState::Expired

@@ -1,7 +1,7 @@
 //! Invitations: one-time links by which users join an organization.
 
 use crate::access::actor::Actor;
-use crate::access::maker::Maker;
+use crate::access::creator::Creator;
 use crate::access::refusal::Refusal;
 use crate::access::{Access, Role, Tenant};
 use crate::org::membership::Membership;
@@ -30,7 +30,7 @@ pub struct Invitation {
     pub expires_at: Timestamp,
     /// User that created the invitation, directly or through an API key; `None` for invitations
     /// from before creators were recorded.
-    pub made_by: Option<Maker>,
+    pub made_by: Option<Creator>,
 }
 
 impl Invitation {
@@ -55,7 +55,7 @@ impl Invitation {
             role,
             created_at: now,
             expires_at: now + LIFETIME,
-            made_by: actor.maker(Tenant::org(org)),
+            made_by: actor.creator(Tenant::org(org)),
         })
     }
 
@@ -75,7 +75,7 @@ impl Invitation {
     /// [`Refusal::Ended`] after seven days, or if its creator no longer administers the
     /// organization.
     pub fn accept(&self, now: Timestamp) -> Result<Actor, Refusal> {
-        if self.expires_at <= now || !Maker::allows(self.made_by, Role::Admin) {
+        if self.expires_at <= now || !Creator::allows(self.made_by, Role::Admin) {
             return Err(Refusal::Ended);
         }
         Ok(Actor::Invitee {

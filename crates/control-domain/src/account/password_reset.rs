@@ -1,7 +1,7 @@
 //! Password resets: one-time links by which members set another password.
 
 use crate::access::actor::Actor;
-use crate::access::maker::Maker;
+use crate::access::creator::Creator;
 use crate::access::refusal::Refusal;
 use crate::access::{Access, Role, Tenant};
 use crate::account::session::UserRights;
@@ -24,7 +24,7 @@ pub struct PasswordReset {
     /// Organization of the administrator that created it.
     pub org: OrgId,
     /// Administrator that created it, directly or through an API key.
-    pub made_by: Option<Maker>,
+    pub made_by: Option<Creator>,
     /// Expiry.
     pub ends_at: Timestamp,
 }
@@ -36,7 +36,7 @@ impl PasswordReset {
             id,
             user: membership.user,
             org: membership.org,
-            made_by: actor.maker(membership.tenant()),
+            made_by: actor.creator(membership.tenant()),
             ends_at: now + LIFETIME,
         }
     }
@@ -47,7 +47,7 @@ impl PasswordReset {
     ///
     /// [`Refusal::Ended`] after 24 hours, or if its creator no longer administers the organization.
     pub fn check(&self, now: Timestamp) -> Result<(), Refusal> {
-        let stands = now < self.ends_at && Maker::allows(self.made_by, Role::Admin);
+        let stands = now < self.ends_at && Creator::allows(self.made_by, Role::Admin);
         stands.then_some(()).ok_or(Refusal::Ended)
     }
 }
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(link.check(NOW + SignedDuration::from_hours(23)), Ok(()));
         let late = link.check(NOW + SignedDuration::from_hours(24));
         assert_eq!(late, Err(Refusal::Ended));
-        let demoted = Maker {
+        let demoted = Creator {
             role: Some(Role::Operator),
             ..link.made_by.unwrap()
         };

@@ -11,11 +11,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// Idle timeout: time from the last request to the end of the session.
-const IDLE: SignedDuration = SignedDuration::from_hours(12);
+const IDLE_TIMEOUT: SignedDuration = SignedDuration::from_hours(12);
 /// Maximum lifetime of a session.
-const ABSOLUTE: SignedDuration = SignedDuration::from_hours(7 * 24);
+const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(7 * 24);
 /// Time for which a proof of identity is fresh.
-const FRESH: SignedDuration = SignedDuration::from_mins(10);
+const IDENTITY_PROOF_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 /// Minimum time between two updates of the last request's time: saves a write per request.
 const SEEN_PRECISION: SignedDuration = SignedDuration::from_mins(5);
 
@@ -148,8 +148,8 @@ impl Session {
             origin,
             created_at: now,
             seen_at: now,
-            strong_until: now + FRESH,
-            ends_at: now + ABSOLUTE,
+            strong_until: now + IDENTITY_PROOF_LIFETIME,
+            ends_at: now + MAX_LIFETIME,
             revoked_at: None,
         }
     }
@@ -159,7 +159,7 @@ impl Session {
     #[must_use]
     pub fn authenticated(self, at: Option<Timestamp>) -> Self {
         let strong_until = match at {
-            Some(at) => at.min(self.created_at) + FRESH,
+            Some(at) => at.min(self.created_at) + IDENTITY_PROOF_LIFETIME,
             None => self.created_at,
         };
         Self {
@@ -177,7 +177,7 @@ impl Session {
         };
         Self {
             origin,
-            strong_until: now + FRESH,
+            strong_until: now + IDENTITY_PROOF_LIFETIME,
             ..self
         }
     }
@@ -229,7 +229,7 @@ impl Session {
 
     /// Time of expiry if no further request is made.
     pub fn expires_at(&self) -> Timestamp {
-        (self.seen_at + IDLE).min(self.ends_at)
+        (self.seen_at + IDLE_TIMEOUT).min(self.ends_at)
     }
 
     /// Returns true if only the identity provider of `org` confirmed the user.
@@ -393,7 +393,10 @@ mod tests {
             };
             let id = SessionId(Uuid::from_u128(2));
             let session = Session::start(id, user().id, origin, now).authenticated(at);
-            assert!(session.strong_until <= now + FRESH, "{minutes:?}");
+            assert!(
+                session.strong_until <= now + IDENTITY_PROOF_LIFETIME,
+                "{minutes:?}"
+            );
             let actor = session.accept(&user(), UserRights::default(), now).unwrap();
             assert_eq!(
                 actor.holds(Access::FreshSession).is_ok(),

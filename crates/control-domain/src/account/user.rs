@@ -46,10 +46,10 @@ impl NewUser {
     /// [`Refusal::Invalid`] or [`Refusal::InvalidFields`] for bad fields.
     pub fn check(&self, org_name: &str) -> Result<(), Refusal> {
         let mut faults = Faults::default();
-        let email = faults.keep(Email::parse("email", &self.email));
-        let name = faults.keep(Name::parse("user_name", &self.name));
+        let email = faults.record(Email::parse("email", &self.email));
+        let name = faults.record(Name::parse("user_name", &self.name));
         let known = [self.email.as_str(), self.name.as_str(), org_name];
-        let checked = faults.keep(check_password(&self.password, &known));
+        let checked = faults.record(check_password(&self.password, &known));
         faults.finish(email.and(name).and(checked))
     }
 }

@@ -150,10 +150,10 @@ impl ManagedCertificate {
             node_labels,
         } = settings;
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
-        let hosts = faults.keep(parse_hosts(&hosts));
-        let email = faults.keep(Email::parse("email", &email));
-        let labels = faults.keep(Labels::parse(node_labels));
+        let name = faults.record(Name::parse("name", &name));
+        let hosts = faults.record(parse_hosts(&hosts));
+        let email = faults.record(Email::parse("email", &email));
+        let labels = faults.record(Labels::parse(node_labels));
         faults.check(
             directories.contains(&directory),
             "directory",

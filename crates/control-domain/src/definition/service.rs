@@ -79,7 +79,7 @@ impl Service {
             settings,
         } = settings;
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
+        let name = faults.record(Name::parse("name", &name));
         faults.check(
             host.as_deref().is_none_or(is_host),
             "host",

@@ -97,7 +97,7 @@ impl Upstream {
     ) -> Result<Self, Refusal> {
         actor.require(Access::WRITE_SERVICES, tenant)?;
         let mut faults = Faults::default();
-        let parsed = faults.keep(Name::parse("name", &settings.name));
+        let parsed = faults.record(Name::parse("name", &settings.name));
         settings.check(&mut faults);
         let parsed = faults.finish(parsed)?;
         let UpstreamSettings {

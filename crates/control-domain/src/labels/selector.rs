@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_selector_is_read_as_it_is_written() {
+    fn a_selector_is_parsed_into_its_conditions() {
         let own = str::to_owned;
         let read = LabelSelector::parse("tier=edge, zone!=eu,canary,!spare,empty=,a!=b=c").unwrap();
         let expected = [

@@ -1,7 +1,7 @@
 //! Enrolment tokens: credentials by which nodes join a project.
 
 use crate::access::actor::Actor;
-use crate::access::maker::Maker;
+use crate::access::creator::Creator;
 use crate::access::refusal::Refusal;
 use crate::access::refusal::faults::Faults;
 use crate::access::{Access, Role, Tenant};
@@ -83,7 +83,7 @@ pub struct EnrolmentToken {
     pub revoked_at: Option<Timestamp>,
     /// User that created the token, directly or through an API key; `None` for tokens from before
     /// creators were recorded.
-    pub made_by: Option<Maker>,
+    pub made_by: Option<Creator>,
 }
 
 /// Request to create an enrolment token.
@@ -120,14 +120,14 @@ impl EnrolmentToken {
             expires_at,
         } = new;
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
+        let name = faults.record(Name::parse("name", &name));
         let max_uses = max_uses.unwrap_or(1);
         faults.check(
             MAX_USES.contains(&max_uses),
             "max_uses",
             "is not 1 to 100000",
         );
-        let labels = faults.keep(Labels::parse(labels));
+        let labels = faults.record(Labels::parse(labels));
         let expires_at = expires_at.unwrap_or(now + DEFAULT_LIFETIME);
         let is_within = now < expires_at && expires_at <= now + MAX_LIFETIME;
         faults.check(is_within, "expires_at", "is not within a year");
@@ -142,14 +142,14 @@ impl EnrolmentToken {
             created_at: now,
             expires_at,
             revoked_at: None,
-            made_by: actor.maker(tenant),
+            made_by: actor.creator(tenant),
         })
     }
 
     /// State of the token at `now`. A token of a creator that may no longer register nodes counts as
     /// revoked.
     pub fn state(&self, now: Timestamp) -> EnrolmentTokenState {
-        if self.revoked_at.is_some() || !Maker::allows(self.made_by, Role::Operator) {
+        if self.revoked_at.is_some() || !Creator::allows(self.made_by, Role::Operator) {
             Revoked
         } else if self.expires_at <= now {
             Expired

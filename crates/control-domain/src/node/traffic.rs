@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn at_most_fifty_routes_are_counted_apart_and_no_request_is_lost() {
+    fn at_most_fifty_routes_are_counted_separately_and_no_request_is_lost() {
         let names: Vec<String> = (1..=60).map(|number| format!("r{number}")).collect();
         let routes: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(1..).collect();
         let mut counted = report(&routes);

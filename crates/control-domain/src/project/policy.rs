@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_and_freezes_refuse_where_the_rules_say_so() {
+    fn warnings_and_freezes_refuse_by_the_rules_of_the_policy() {
         let monday: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
         let saturday: Timestamp = "2026-11-28T12:00:00Z".parse().unwrap();
         let free = PolicyRules::default();

@@ -27,7 +27,7 @@ impl ProjectRole {
     /// # Errors
     ///
     /// [`Refusal`] without the permission, or for the role reader, which every member has.
-    pub fn give(
+    pub fn grant(
         actor: &Actor,
         tenant: Tenant,
         user: UserId,
@@ -53,7 +53,7 @@ impl ProjectRole {
     /// # Errors
     ///
     /// [`Refusal`] without the permission.
-    pub fn check_take(&self, actor: &Actor) -> Result<(), Refusal> {
+    pub fn check_revoke(&self, actor: &Actor) -> Result<(), Refusal> {
         actor.require(Access::CONTROL, self.tenant())
     }
 
@@ -113,19 +113,19 @@ mod tests {
     }
 
     #[test]
-    fn an_administrator_of_one_project_gives_roles_there() {
+    fn an_administrator_of_one_project_grants_roles_there() {
         let (admin, user) = (member(Role::Reader, Role::Admin), UserId(Uuid::nil()));
-        let give = |project, role| {
+        let grant = |project, role| {
             let tenant = Tenant::project(ORG, project);
-            ProjectRole::give(&admin, tenant, user, role, Timestamp::UNIX_EPOCH)
+            ProjectRole::grant(&admin, tenant, user, role, Timestamp::UNIX_EPOCH)
         };
-        assert!(give(OWN, Role::Operator).is_ok());
+        assert!(grant(OWN, Role::Operator).is_ok());
         assert!(matches!(
-            give(OWN, Role::Reader),
+            grant(OWN, Role::Reader),
             Err(Refusal::Invalid { .. })
         ));
         assert_eq!(
-            give(OTHER, Role::Operator),
+            grant(OTHER, Role::Operator),
             Err(Refusal::LowerRole(Role::Admin))
         );
     }

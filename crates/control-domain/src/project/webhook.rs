@@ -23,7 +23,7 @@ const BACKOFF: [SignedDuration; 8] = [
     SignedDuration::from_hours(4),
 ];
 /// Time after which an attempt without a result is repeated: its replica has probably crashed.
-const CLAIM: SignedDuration = SignedDuration::from_mins(1);
+const ATTEMPT_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
 
 named! {
     /// Event of a project that a webhook may receive.
@@ -192,8 +192,8 @@ impl Webhook {
         events.sort_unstable();
         events.dedup();
         let mut faults = Faults::default();
-        let name = faults.keep(Name::parse("name", &name));
-        faults.keep(check_url("url", &url, addresses));
+        let name = faults.record(Name::parse("name", &name));
+        faults.record(check_url("url", &url, addresses));
         faults.check(!events.is_empty(), "events", "are none");
         Ok(Self {
             id,
@@ -275,7 +275,9 @@ impl WebhookDelivery {
     pub fn begin(self, now: Timestamp) -> Self {
         Self {
             attempts: self.attempts.saturating_add(1),
-            next_at: now.saturating_add(CLAIM).unwrap_or(Timestamp::MAX),
+            next_at: now
+                .saturating_add(ATTEMPT_TIMEOUT)
+                .unwrap_or(Timestamp::MAX),
             ..self
         }
     }
@@ -326,7 +328,7 @@ mod tests {
         while delivery.state == WebhookDeliveryState::Pending {
             now = delivery.next_at;
             delivery = delivery.begin(now);
-            assert_eq!(delivery.next_at, now + CLAIM);
+            assert_eq!(delivery.next_at, now + ATTEMPT_TIMEOUT);
             delivery = delivery.end(refused.clone(), now);
         }
         assert_eq!(delivery.state, WebhookDeliveryState::Failed);

@@ -199,8 +199,8 @@ impl Rollout {
             return BatchStep::Wait(format!("the end of its soak at {soaked_at:.0}"));
         }
         // A soak as long as the deadline would leave a suspicion no time.
-        let patience = deadline.max(soaked_at + seconds(self.strategy.soak_secs / 2));
-        let has_waited = patience <= now && !seen.is_after_outage;
+        let wait_ends_at = deadline.max(soaked_at + seconds(self.strategy.soak_secs / 2));
+        let has_waited = wait_ends_at <= now && !seen.is_after_outage;
         let suspicion = self.suspicion(seen).filter(|_| !has_waited);
         match (verdict, suspicion) {
             (GateVerdict::Failed(failure), _) => {

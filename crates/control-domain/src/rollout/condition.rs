@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn each_sample_has_to_pass_and_missing_ones_do_not() {
+    fn every_sample_must_pass_and_missing_samples_are_no_data() {
         let at_most = condition(None, Some(0.01));
         let judge = |values: &[f64]| at_most.judge(Some(&MetricAnswer::Values(values.to_vec())));
         assert_eq!(judge(&[0.0, 0.01]), GateVerdict::Passed);

@@ -12,7 +12,7 @@ const TRIMMED_PART: usize = 10;
 pub enum Trim {
     /// The lowest: a batch must pass without its best node.
     Lowest,
-    /// The lowest and the highest, so that no single node sets the standard; of two nodes, the
+    /// The lowest and the highest, so that no single node decides the baseline; of two nodes, the
     /// highest.
     BothEnds,
 }
@@ -89,7 +89,7 @@ pub(crate) fn weight_cap(requests: impl Iterator<Item = u64>) -> u64 {
 /// Trimmed mean of the values; `None` without values.
 pub(crate) fn mean(mut values: Vec<f64>, trim: Trim) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
-    let kept = keep(&values, trim);
+    let kept = trimmed(&values, trim);
     let nodes = u32::try_from(kept.len()).ok().filter(|nodes| *nodes > 0)?;
     Some(kept.iter().sum::<f64>() / f64::from(nodes))
 }
@@ -97,7 +97,7 @@ pub(crate) fn mean(mut values: Vec<f64>, trim: Trim) -> Option<f64> {
 /// Trimmed, weighted mean of pairs of value and weight.
 fn weighted_mean(mut values: Vec<(u64, u64)>, trim: Trim) -> Option<u64> {
     values.sort_unstable();
-    let kept = keep(&values, trim);
+    let kept = trimmed(&values, trim);
     let all: u128 = kept.iter().map(|(_, weight)| u128::from(*weight)).sum();
     let product = |(value, weight): &(u64, u64)| u128::from(*value) * u128::from(*weight);
     let sum = kept.iter().map(product).fold(0, u128::saturating_add);
@@ -105,7 +105,7 @@ fn weighted_mean(mut values: Vec<(u64, u64)>, trim: Trim) -> Option<u64> {
         .map(|mean| u64::try_from(mean).unwrap_or(u64::MAX))
 }
 
-fn keep<T>(sorted: &[T], trim: Trim) -> &[T] {
+fn trimmed<T>(sorted: &[T], trim: Trim) -> &[T] {
     let nodes = sorted.len();
     let part = if nodes < 2 {
         0

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_path_of_this_server_is_returned_to() {
+    fn only_a_path_of_this_server_is_a_return_path() {
         for good in ["/", "/projects/1?q=a:b", "/a//b"] {
             assert_eq!(return_path(good), good);
         }

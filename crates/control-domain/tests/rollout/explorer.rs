@@ -219,7 +219,7 @@ impl World {
 }
 
 #[test]
-fn no_order_of_commands_crashes_and_words_of_nodes_leads_astray() {
+fn every_order_of_commands_crashes_and_reports_is_consistent() {
     for on_failure in [OnFailure::Pause, OnFailure::RollBack] {
         let first = World::new(on_failure);
         let mut known = BTreeMap::from([(first.key(), 0_usize)]);

@@ -64,7 +64,7 @@ fn after(secs: i64) -> Timestamp {
 }
 
 #[test]
-fn every_state_is_reached_and_every_way_ends() {
+fn every_state_is_reachable_and_every_path_terminates() {
     for &state in RolloutState::ALL {
         for &event in RolloutEvent::ALL {
             let rows = ROLLOUT_TRANSITIONS.iter();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_goes_into_the_form_only_where_basic_is_not_taken() {
+    fn the_secret_is_sent_in_the_form_only_without_support_of_basic() {
         let with = |methods: Value| {
             let mut changed = document();
             changed["token_endpoint_auth_methods_supported"] = methods;

@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// Minimum lifetime of cached keys.
-const FLOOR: SignedDuration = SignedDuration::from_mins(5);
+const MIN_LIFETIME: SignedDuration = SignedDuration::from_mins(5);
 /// Maximum lifetime of cached keys.
-const CEILING: SignedDuration = SignedDuration::from_hours(24);
+const MAX_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// Lifetime of cached keys if the response has no `max-age`.
 const USUAL: SignedDuration = SignedDuration::from_hours(1);
 /// Minimum time between two fetches caused by an unknown key, because a forged token may name any
@@ -30,7 +30,7 @@ impl KeyCache {
         Self {
             keys: Arc::new(keys),
             fetched_at: now,
-            fresh_until: now + age.clamp(FLOOR, CEILING),
+            fresh_until: now + age.clamp(MIN_LIFETIME, MAX_LIFETIME),
         }
     }
 

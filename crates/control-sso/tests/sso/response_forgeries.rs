@@ -299,7 +299,7 @@ const CONDITIONS: &[(&str, &str, SamlError)] = &[
 ];
 
 #[test]
-fn every_condition_is_checked_in_what_was_signed() {
+fn every_condition_is_checked_in_the_signed_part() {
     let battery = Battery::new();
     for (part, other, expected) in CONDITIONS {
         let xml = battery.unsigned();

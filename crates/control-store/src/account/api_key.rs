@@ -1,7 +1,7 @@
 //! API keys.
 
 use crate::error::StoreError;
-use crate::row::{id, maker, optional_id, optional_time, text, time, versioned};
+use crate::row::{creator, id, optional_id, optional_time, text, time, versioned};
 use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
@@ -67,7 +67,7 @@ impl Transaction {
             .bind(*created_at)
             .bind(*expires_at)
             .bind(*revoked_at)
-            .bind(made_by.map(|maker| maker.user))
+            .bind(made_by.map(|creator| creator.user))
             .run(self)
             .await?;
         Ok(())
@@ -168,7 +168,7 @@ impl Record for ApiKey {
             created_at: time(row, "created_at")?,
             expires_at: optional_time(row, "expires_at")?,
             revoked_at: optional_time(row, "revoked_at")?,
-            made_by: maker(row)?,
+            made_by: creator(row)?,
         };
         versioned(key, row)
     }

@@ -1,7 +1,7 @@
 //! Invitations: at most one per address in an organization.
 
 use crate::error::StoreError;
-use crate::row::{id, maker, named, text, time};
+use crate::row::{creator, id, named, text, time};
 use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::sql;
 use crate::store::Transaction;
@@ -61,7 +61,7 @@ impl Transaction {
             .bind(secret_hash)
             .bind(*created_at)
             .bind(*expires_at)
-            .bind(made_by.map(|maker| maker.user))
+            .bind(made_by.map(|creator| creator.user))
             .run(self)
             .await?;
         Ok(())
@@ -136,6 +136,6 @@ fn read(row: &AnyRow) -> Result<Invitation, StoreError> {
         role: named(row, "role", Role::from_name)?,
         created_at: time(row, "created_at")?,
         expires_at: time(row, "expires_at")?,
-        made_by: maker(row)?,
+        made_by: creator(row)?,
     })
 }

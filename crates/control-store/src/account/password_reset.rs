@@ -1,7 +1,7 @@
 //! Password resets: at most one per user.
 
 use crate::error::StoreError;
-use crate::row::{id, maker, time, written_rows};
+use crate::row::{creator, id, time, written_rows};
 use crate::statement::sql;
 use crate::store::Transaction;
 use control_domain::PasswordReset;
@@ -29,7 +29,7 @@ impl Transaction {
                       VALUES ($1, $2, $3, $4, $5, $6)";
         let insert = sql(insert).bind(id).bind(user).bind(org);
         let insert = insert.bind(secret_hash);
-        let insert = insert.bind(made_by.map(|maker| maker.user));
+        let insert = insert.bind(made_by.map(|creator| creator.user));
         insert.bind(ends_at).run(self).await?;
         Ok(())
     }
@@ -51,7 +51,7 @@ impl Transaction {
             id: id(&row, "id")?,
             user: id(&row, "user_id")?,
             org: id(&row, "org_id")?,
-            made_by: maker(&row)?,
+            made_by: creator(&row)?,
             ends_at: time(&row, "ends_at")?,
         }))
     }

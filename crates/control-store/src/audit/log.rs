@@ -11,7 +11,7 @@ use sqlx::any::AnyRow;
 use uuid::Uuid;
 
 /// Entries scanned per page at most, so that an empty filter stays cheap.
-const WINDOW: i64 = 5_000;
+const MAX_SCANNED_ENTRIES: i64 = 5_000;
 /// Maximum difference between replicas' clocks: entries are in commit order, so their times may
 /// decrease by this much.
 const CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(5);
@@ -93,7 +93,7 @@ impl Transaction {
         let records = self
             .audit_window(window, org, before, filter, limit)
             .await?;
-        let end = "SELECT COUNT(*) AS looked, COALESCE(MIN(org_seq), 0) AS end_seq,
+        let end = "SELECT COUNT(*) AS scanned, COALESCE(MIN(org_seq), 0) AS end_seq,
                      COALESCE(MIN(at), 0) AS end_at
                    FROM (SELECT org_seq, at FROM audit WHERE org_id = $1 AND org_seq < $2
                          ORDER BY org_seq DESC LIMIT $3) w";
@@ -126,7 +126,7 @@ impl Transaction {
                      AND at >= $8 AND at < $9
                    ORDER BY org_seq LIMIT $10";
         let records = self.audit_window(window, org, after, filter, limit).await?;
-        let end = "SELECT COUNT(*) AS looked, COALESCE(MAX(org_seq), 0) AS end_seq,
+        let end = "SELECT COUNT(*) AS scanned, COALESCE(MAX(org_seq), 0) AS end_seq,
                      COALESCE(MAX(at), 0) AS end_at
                    FROM (SELECT org_seq, at FROM audit WHERE org_id = $1 AND org_seq > $2
                          ORDER BY org_seq LIMIT $3) w";
@@ -147,7 +147,7 @@ impl Transaction {
         &mut self,
         text: &'static str,
         org: OrgId,
-        place: i64,
+        position: i64,
         filter: &AuditFilter,
         limit: i64,
     ) -> Result<Vec<AuditRecord>, StoreError> {
@@ -163,8 +163,8 @@ impl Transaction {
         let optional = |id: Option<Uuid>| id.map(|id| id.to_string()).unwrap_or_default();
         let rows = sql(text)
             .bind(org)
-            .bind(place)
-            .bind(WINDOW)
+            .bind(position)
+            .bind(MAX_SCANNED_ENTRIES)
             .bind(optional(*actor))
             .bind(action)
             .bind(optional(*subject))
@@ -172,7 +172,7 @@ impl Transaction {
             .bind(since.map_or(i64::MIN, Timestamp::as_millisecond))
             .bind(until.map_or(i64::MAX, Timestamp::as_millisecond))
             .bind(limit)
-            .bind(compared(action))
+            .bind(compared_chars(action))
             .rows(self)
             .await?;
         rows.iter().map(read).collect()
@@ -182,13 +182,13 @@ impl Transaction {
         &mut self,
         text: &'static str,
         org: OrgId,
-        place: i64,
+        position: i64,
     ) -> Result<WindowEnd, StoreError> {
-        let end = sql(text).bind(org).bind(place).bind(WINDOW);
+        let end = sql(text).bind(org).bind(position).bind(MAX_SCANNED_ENTRIES);
         let row = end.row(self).await?;
         let row = row.ok_or(StoreError::Corrupt("seq"))?;
         Ok(WindowEnd {
-            looked: number(&row, "looked")?,
+            scanned: number(&row, "scanned")?,
             seq: number(&row, "end_seq")?,
             at: number(&row, "end_at")?,
         })
@@ -198,7 +198,7 @@ impl Transaction {
 /// The last entry scanned for a page.
 #[derive(Clone, Copy, Debug)]
 struct WindowEnd {
-    looked: i64,
+    scanned: i64,
     seq: i64,
     at: i64,
 }
@@ -208,7 +208,7 @@ impl WindowEnd {
         if is_full(records, limit) {
             return records.last().map(|record| record.seq);
         }
-        (self.looked == WINDOW).then_some(self.seq)
+        (self.scanned == MAX_SCANNED_ENTRIES).then_some(self.seq)
     }
 }
 
@@ -217,7 +217,7 @@ fn is_full(records: &[AuditRecord], limit: i64) -> bool {
 }
 
 /// Number of characters of an action that are compared: all of them, or the prefix's.
-fn compared(action: &str) -> i64 {
+fn compared_chars(action: &str) -> i64 {
     let prefix = i64::try_from(action.chars().count()).ok();
     prefix
         .filter(|_| action.ends_with('.'))

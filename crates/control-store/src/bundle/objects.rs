@@ -41,7 +41,7 @@ pub enum ObjectError {
     #[error("not a URL of an object store: {0}")]
     BadUrl(&'static str),
     /// The store cannot be reached, or refused the request.
-    #[error("object store failed")]
+    #[error("the object store failed")]
     Failed(#[source] object_store::Error),
 }
 
@@ -79,12 +79,14 @@ impl Objects {
         url: &str,
         variables: impl Iterator<Item = (String, String)>,
     ) -> Result<Self, ObjectError> {
-        let place = url.strip_prefix(SCHEME);
-        let place = place.ok_or(ObjectError::BadUrl("it does not begin with s3://"))?;
-        let (place, parameters) = place.split_once('?').unwrap_or((place, ""));
-        let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+        let location = url.strip_prefix(SCHEME);
+        let location = location.ok_or(ObjectError::BadUrl("it does not begin with s3://"))?;
+        let (location, parameters) = location.split_once('?').unwrap_or((location, ""));
+        let (bucket, prefix) = location.split_once('/').unwrap_or((location, ""));
         if bucket.is_empty() || bucket.contains('@') {
-            return Err(ObjectError::BadUrl("it names no bucket"));
+            return Err(ObjectError::BadUrl(
+                "it has no bucket, as in s3://BUCKET/PREFIX",
+            ));
         }
         let client = ClientOptions::new()
             .with_timeout(REQUEST_TIMEOUT)
@@ -108,7 +110,11 @@ impl Objects {
                     .with_endpoint(endpoint)
                     .with_allow_http(endpoint.starts_with("http://")),
                 Some(("region", region)) => builder.with_region(region),
-                _ => return Err(ObjectError::BadUrl("it has an unknown parameter")),
+                _ => {
+                    return Err(ObjectError::BadUrl(
+                        "it has a parameter other than `endpoint` and `region`",
+                    ));
+                }
             };
         }
         Ok(Self {

@@ -13,9 +13,9 @@ use sqlx::{Row, query};
 use uuid::Uuid;
 
 /// Lifetime of a stored response.
-const KEPT: SignedDuration = SignedDuration::from_hours(24);
+const REPLY_LIFETIME: SignedDuration = SignedDuration::from_hours(24);
 /// Age at which an uncommitted reservation is void: its command can no longer commit.
-const UNCOMMITTED: SignedDuration = SignedDuration::from_mins(2);
+const MAX_UNCOMMITTED_AGE: SignedDuration = SignedDuration::from_mins(2);
 
 /// A stored response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,8 +74,8 @@ impl Transaction {
             .bind(request_hash)
             .bind(reservation.to_string())
             .bind(now.as_millisecond())
-            .bind((now - KEPT).as_millisecond())
-            .bind((now - UNCOMMITTED).as_millisecond())
+            .bind((now - REPLY_LIFETIME).as_millisecond())
+            .bind((now - MAX_UNCOMMITTED_AGE).as_millisecond())
             .write_in(self)
             .await?;
         if done.rows_affected() == 1 {
@@ -189,7 +189,7 @@ impl Transaction {
                    (SELECT name FROM replies WHERE created_at <= $1 ORDER BY created_at LIMIT $2)
                    AND created_at <= $1";
         let done = query(sql)
-            .bind((now - KEPT).as_millisecond())
+            .bind((now - REPLY_LIFETIME).as_millisecond())
             .bind(limit)
             .write_in(self)
             .await?;

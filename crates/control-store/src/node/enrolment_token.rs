@@ -2,7 +2,7 @@
 
 use crate::error::StoreError;
 use crate::node::to_json;
-use crate::row::{id, json, maker, number, optional_time, text, time, versioned};
+use crate::row::{creator, id, json, number, optional_time, text, time, versioned};
 use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::{Record, sql};
 use crate::store::Transaction;
@@ -68,7 +68,7 @@ impl Transaction {
             .bind(*created_at)
             .bind(*expires_at)
             .bind(*revoked_at)
-            .bind(made_by.map(|maker| maker.user))
+            .bind(made_by.map(|creator| creator.user))
             .bind(to_json(labels.pairs())?)
             .run(self)
             .await?;
@@ -164,7 +164,7 @@ impl Record for EnrolmentToken {
             created_at: time(row, "created_at")?,
             expires_at: time(row, "expires_at")?,
             revoked_at: optional_time(row, "revoked_at")?,
-            made_by: maker(row)?,
+            made_by: creator(row)?,
         };
         versioned(token, row)
     }

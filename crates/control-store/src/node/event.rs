@@ -9,7 +9,7 @@ use crate::versioned::{Page, Sort, SortColumn};
 use control_wire::{NodeEvent, NodeEventId, NodeId};
 
 /// Maximum number of stored events per node.
-const KEPT: i64 = 1_000;
+const MAX_EVENTS: i64 = 1_000;
 
 /// Columns that the list can be sorted by.
 const SORTED: SortColumns = SortColumns {
@@ -38,7 +38,7 @@ impl Transaction {
         let trim = "DELETE FROM node_events WHERE node_id = $1 AND id <=
                     (SELECT id FROM node_events WHERE node_id = $1
                      ORDER BY id DESC LIMIT 1 OFFSET $2)";
-        sql(trim).bind(node).bind(KEPT).run(self).await?;
+        sql(trim).bind(node).bind(MAX_EVENTS).run(self).await?;
         Ok(())
     }
 

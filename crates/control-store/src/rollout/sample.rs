@@ -14,7 +14,7 @@ use sqlx::any::AnyRow;
 /// Maximum number of later nodes, with the older bundle, that a batch is compared with.
 const MAX_OTHERS: i64 = 50;
 /// Minimum number of serving nodes for a comparison with them alone: a single one of fewer nodes
-/// could set the standard.
+/// could decide the baseline.
 const MIN_OTHERS: usize = 3;
 /// Maximum age of an online node's newest report, and of the report after a sample.
 const MAX_REPORT_AGE: SignedDuration = SignedDuration::from_mins(15);

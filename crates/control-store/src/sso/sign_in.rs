@@ -11,7 +11,7 @@ use uuid::Uuid;
 /// Maximum number of stored sign-ins per connection, counted separately for users that the provider
 /// confirmed and for the rest: any client can cause the latter, and they must not displace the
 /// former.
-const KEPT: i64 = 10;
+const MAX_SIGN_INS: i64 = 10;
 
 /// A sign-in through an identity provider, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Transaction {
                (SELECT id FROM sso_sign_ins WHERE org_id = $1 AND subject IS NULL
                 ORDER BY id DESC LIMIT $2)"
         };
-        sql(forget).bind(org).bind(KEPT).run(self).await?;
+        sql(forget).bind(org).bind(MAX_SIGN_INS).run(self).await?;
         Ok(())
     }
 
@@ -76,7 +76,11 @@ impl Transaction {
         let list =
             "SELECT at, refusal, subject, email, role, correlation_id, is_trial FROM sso_sign_ins
                     WHERE org_id = $1 ORDER BY id DESC LIMIT $2";
-        let rows = sql(list).bind(org).bind(2 * KEPT).rows(self).await?;
+        let rows = sql(list)
+            .bind(org)
+            .bind(2 * MAX_SIGN_INS)
+            .rows(self)
+            .await?;
         rows.iter()
             .map(|row| {
                 Ok(SsoSignIn {

@@ -124,7 +124,7 @@ async fn a_process_that_replaces_another_is_not_a_duplicate() {
 }
 
 #[tokio::test]
-async fn a_node_says_what_it_runs_and_keeps_what_it_leaves_out() {
+async fn a_node_reports_its_bundle_and_omitted_fields_keep_their_values() {
     for store in stores().await {
         let (mut tx, nodes) = fleet(&store, &["n"]).await;
         let id = nodes[0].id;

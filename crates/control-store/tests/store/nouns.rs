@@ -132,7 +132,7 @@ async fn a_deleted_project_takes_its_keys_along() {
 }
 
 #[tokio::test]
-async fn a_key_is_read_as_it_was_written() {
+async fn a_stored_api_key_is_read_unchanged() {
     for store in stores().await {
         let (org, mut tx) = (org("a"), store.begin().await.unwrap());
         tx.insert_org(&org).await.unwrap();

@@ -177,7 +177,7 @@ async fn a_service_holds_its_upstream_and_certificate() {
 }
 
 #[tokio::test]
-async fn a_bundle_is_stored_as_it_is() {
+async fn a_bundle_is_stored_unchanged() {
     for store in stores().await {
         let (mut tx, tenant) = begin(&store).await;
         let rejected = Bundle {

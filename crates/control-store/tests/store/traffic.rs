@@ -128,7 +128,7 @@ fn counted(written: Option<WrittenHeartbeat>, heartbeat: &HeartbeatRequest) -> u
 }
 
 #[tokio::test]
-async fn a_heartbeat_says_from_which_counters_its_requests_count() {
+async fn requests_of_a_heartbeat_count_from_the_previous_counters() {
     for store in stores().await {
         let (mut tx, _, node) = project_with_node(&store).await;
         let at = |secs: i64| -> Timestamp { NOW + SignedDuration::from_secs(secs) };

@@ -66,7 +66,7 @@ impl Receiver {
     /// If no port is free.
     pub fn start(answer: impl Fn(usize, &Received) -> Option<String> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let address = listener.local_addr().expect("an address");
+        let address = listener.local_addr().expect("the listener has an address");
         let received = Arc::<Mutex<Vec<Received>>>::default();
         let kept = Arc::clone(&received);
         thread::spawn(move || {

@@ -7,8 +7,8 @@ use crate::frame::held::HeldForm;
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
-use crate::request::note::see;
-use crate::request::path::{leading_back, own_or_root};
+use crate::request::note::redirect;
+use crate::request::path::{own_or_root, with_return_path};
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use askama::Template;
@@ -122,7 +122,7 @@ pub(crate) async fn send(
         None => StrongProof::Password(Password::new(fields.get("password").to_owned())),
     };
     match ui.app.prove_again(&caller.call, proof).await {
-        Ok(secret) => Ok(with_session(&ui, &secret, see(own_or_root(&back)))),
+        Ok(secret) => Ok(with_session(&ui, &secret, redirect(own_or_root(&back)))),
         Err(error) => {
             let (status, faults) = refused(error)?;
             let form = Form::refused(&caller.visit.csrf, fields, faults);
@@ -159,7 +159,7 @@ async fn kind(
     let session = own_session(ui, &caller.call).await?;
     let provider = session.and_then(|session| session.origin.provider);
     Ok(provider.map_or(ProofKind::Password, |org| {
-        let path = leading_back(&format!("/sso/{org}"), own_or_root(back));
+        let path = with_return_path(&format!("/sso/{org}"), own_or_root(back));
         ProofKind::Provider(format!("{path}&prove=1"))
     }))
 }

@@ -6,8 +6,8 @@ use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
-use crate::request::note::{Note, see};
-use crate::request::path::leading_back;
+use crate::request::note::{Note, redirect};
+use crate::request::path::with_return_path;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::confirm::Confirm;
@@ -47,7 +47,7 @@ struct CodesPage {
 pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Response, Failure> {
     if ui.app.second_factor(&caller.call).await?.is_some() {
         let back = caller.visit.query.get("return");
-        return Ok(see(&leading_back("/profile/prove", back)));
+        return Ok(redirect(&with_return_path("/profile/prove", back)));
     }
     let frame = Frame::personal(&ui, &caller, NavEntry::Profile.titled("Second factor")).await?;
     Ok(shown(&StartPage { frame }))

@@ -4,8 +4,8 @@ use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, show as shown};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
-use crate::request::note::{Note, see};
-use crate::request::path::{leading_back, own_or_root};
+use crate::request::note::{Note, redirect};
+use crate::request::path::{own_or_root, with_return_path};
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
 use askama::Template;
@@ -91,7 +91,7 @@ pub(crate) async fn send(
     match ui.app.sign_in(&visit.stranger(), &email, password).await {
         Ok(SignedIn::Session(new)) => Ok(begin(&ui, &new, &back)),
         Ok(SignedIn::NeedsCode { secret, .. }) => {
-            let mut response = see(&leading_back("/sign-in/code", &back));
+            let mut response = redirect(&with_return_path("/sign-in/code", &back));
             let field = ui
                 .cookie
                 .field(PENDING, secret.reveal(), Some(PENDING_SECONDS));
@@ -132,7 +132,7 @@ pub(crate) async fn show_sso(visit: Visit) -> Response {
     let start = (!org.is_empty()).then(|| {
         // In a path, a space is `%20` and not `+` as in a form.
         let encoded: String = byte_serialize(org.as_bytes()).collect();
-        leading_back(
+        with_return_path(
             &format!("/sso/{}", encoded.replace('+', "%20")),
             own_or_root(&back),
         )
@@ -188,7 +188,7 @@ fn finish(
         Ok(new) => begin(ui, &new, &back),
         Err(Error::Unauthenticated) => {
             let note = Note::bad("That sign-in took too long: start again.");
-            note.at(&leading_back("/sign-in", &back), ui.cookie)
+            note.at(&with_return_path("/sign-in", &back), ui.cookie)
         }
         Err(error) => {
             let (status, faults) = refused(error)?;
@@ -208,7 +208,7 @@ fn finish(
 fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
     let mut response = match new.notice() {
         Some(notice) => Note::bad(notice).at(own_or_root(back), ui.cookie),
-        None => see(own_or_root(back)),
+        None => redirect(own_or_root(back)),
     };
     for field in ui.cookie.set_all(new) {
         response.headers_mut().append(header::SET_COOKIE, field);
@@ -238,7 +238,7 @@ fn password_page(visit: &Visit, form: Form, back: &str) -> Response {
         frame: Frame::bare("Sign in", Some(visit)),
         form,
         back: back.to_owned(),
-        sso: leading_back("/sign-in/sso", back),
+        sso: with_return_path("/sign-in/sso", back),
     })
 }
 
@@ -257,7 +257,7 @@ fn code_page(visit: &Visit, form: Form, is_recovery: bool) -> Response {
     shown(&CodePage {
         frame: Frame::bare("Sign in", Some(visit)),
         back: back.to_owned(),
-        other: leading_back(other, back),
+        other: with_return_path(other, back),
         form,
         is_recovery,
     })

@@ -21,7 +21,7 @@ use std::sync::Arc;
 /// Maximum size of a file shown on the page, which stays below 100 KB.
 const MAX_SHOWN_BYTES: usize = 24 * 1024;
 /// Number of bundles offered for comparison.
-const COMPARED: i64 = 10;
+const MAX_COMPARABLE_BUNDLES: i64 = 10;
 
 #[derive(Template)]
 #[template(path = "bundle.html")]
@@ -86,7 +86,7 @@ pub(crate) async fn show(
         .filter_map(|(name, bytes)| Some((name.clone(), String::from_utf8(bytes.clone()).ok()?)))
         .collect();
     let others = app
-        .newest_bundles(call, project, None, COMPARED + 1)
+        .newest_bundles(call, project, None, MAX_COMPARABLE_BUNDLES + 1)
         .await?;
     let others = others.into_iter().map(|other| other.value);
     let others = others.filter(|other| other.id != id && other.archive.is_some());

@@ -212,7 +212,7 @@ async fn answer(
     };
     Ok(Ok(Some(Answered {
         heading: heading(&replayed),
-        rest: rest(&replayed),
+        rest: subheading(&replayed),
         answer,
     })))
 }
@@ -240,7 +240,7 @@ fn heading(replayed: &Replayed) -> String {
     }
 }
 
-fn rest(replayed: &Replayed) -> String {
+fn subheading(replayed: &Replayed) -> String {
     let requests = count(signed(replayed.requests), "recorded request");
     match replayed.different {
         0 => format!("Replayed: {requests}."),
@@ -355,7 +355,7 @@ mod tests {
         }
         let all = replayed(40, 12);
         let below = "These are 36 of 40\u{a0}000 recorded requests, less than 1 %.";
-        assert_eq!(rest(&all), below);
+        assert_eq!(subheading(&all), below);
         assert_eq!(percent(1, 3), "33 %");
     }
 

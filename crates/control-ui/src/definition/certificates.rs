@@ -23,9 +23,9 @@ use jiff::{SignedDuration, Timestamp};
 use std::sync::Arc;
 
 /// Maximum number of certificates shown.
-const SHOWN: usize = 100;
+const PAGE_ROWS: usize = 100;
 /// Remaining validity below which a certificate should be replaced.
-const NOTICE: SignedDuration = SignedDuration::from_hours(21 * 24);
+const REPLACEMENT_PERIOD: SignedDuration = SignedDuration::from_hours(21 * 24);
 
 #[derive(Template)]
 #[template(path = "certificates.html")]
@@ -75,9 +75,9 @@ async fn respond(
         sort: Some(listing::sort(SortColumn::ExpiresAt, false, after, past)),
         ..CertificateFilter::default()
     };
-    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let page = listing::page(after, PageOrder::Oldest, PAGE_ROWS);
     let mut found = app.certificates(call, project, &by_end, page).await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
     let certificates: Vec<Certificate> = found.into_iter().map(|found| found.value).collect();
     let end = certificates.last().map(|last| last.facts.not_after);
     let last = last.zip(end.map(|end| end.as_millisecond().to_string()));
@@ -102,10 +102,10 @@ async fn respond(
         heading: if after.is_empty() {
             heading(&certificates, last.is_some(), now)
         } else {
-            "Certificates that end later.".to_owned()
+            "Certificates that expire later.".to_owned()
         },
         rows: rows.collect(),
-        more: listing::next_sorted(last, "Show certificates that end later"),
+        more: listing::next_sorted(last, "Show certificates that expire later"),
         form,
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(
@@ -128,9 +128,9 @@ fn labels(certificate: &Certificate) -> Vec<String> {
 fn status(certificate: &Certificate, now: Timestamp) -> Status {
     match certificate.state(now) {
         CertificateState::Pending => Status::new(Tone::Off, "wait", "Not valid yet"),
-        CertificateState::Expired => Status::new(Tone::Bad, "bad", "Has ended"),
-        CertificateState::Valid if certificate.facts.not_after < now + NOTICE => {
-            Status::new(Tone::Warn, "warn", "Ends soon")
+        CertificateState::Expired => Status::new(Tone::Bad, "bad", "Expired"),
+        CertificateState::Valid if certificate.facts.not_after < now + REPLACEMENT_PERIOD => {
+            Status::new(Tone::Warn, "warn", "Expires soon")
         }
         CertificateState::Valid => Status::new(Tone::Ok, "ok", "Valid"),
     }
@@ -141,16 +141,16 @@ fn heading(certificates: &[Certificate], has_more: bool, now: Timestamp) -> Stri
     match certificates.first() {
         None => "There is no certificate yet.".to_owned(),
         Some(first) if first.facts.not_after <= now => {
-            format!("Certificate {} has ended.", first.name)
+            format!("Certificate {} has expired.", first.name)
         }
         Some(first) => {
             let left = duration(first.facts.not_after.as_second() - now.as_second());
             if has_more {
-                return format!("Of many certificates, the next one ends in {left}.");
+                return format!("Of many certificates, the next one expires in {left}.");
             }
             match certificates.len() {
-                1 => format!("The only certificate ends in {left}."),
-                number => format!("Of {number} certificates, the next one ends in {left}."),
+                1 => format!("The only certificate expires in {left}."),
+                number => format!("Of {number} certificates, the next one expires in {left}."),
             }
         }
     }

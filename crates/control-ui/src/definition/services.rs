@@ -27,9 +27,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Maximum number of services shown.
-const SHOWN: usize = 200;
+const PAGE_ROWS: usize = 200;
 /// Maximum number of upstreams, and of certificates, that a form offers.
-const OFFERED: usize = 500;
+const MAX_OFFERED: usize = 500;
 
 #[derive(Template)]
 #[template(path = "services.html")]
@@ -90,9 +90,9 @@ async fn respond(
         sort: Some(listing::sort(SortColumn::Priority, true, after, past)),
         ..ServiceFilter::default()
     };
-    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let page = listing::page(after, PageOrder::Oldest, PAGE_ROWS);
     let mut services = app.services(call, project, &by_priority, page).await?;
-    let last = listing::cut(&mut services, SHOWN, |service| service.value.id.0);
+    let last = listing::cut(&mut services, PAGE_ROWS, |service| service.value.id.0);
     let last = last.zip(services.last().map(|last| last.value.priority.to_string()));
     let services: Vec<Service> = services.into_iter().map(|service| service.value).collect();
     let names = Names::read(ui, caller, project, &services).await?;
@@ -136,19 +136,20 @@ impl Names {
     ) -> Result<Self, Failure> {
         let (app, call) = (&ui.app, &caller.call);
         let by_name = Some(listing::sort(SortColumn::Name, false, "", ""));
-        let page = listing::page("", PageOrder::Oldest, OFFERED);
+        let page = listing::page("", PageOrder::Oldest, MAX_OFFERED);
         let filter = ListFilter {
             sort: by_name.clone(),
             ..ListFilter::default()
         };
         let mut upstreams = app.upstreams(call, project, &filter, page).await?;
-        let more_upstreams = listing::cut(&mut upstreams, OFFERED, |found| found.value.id.0);
+        let more_upstreams = listing::cut(&mut upstreams, MAX_OFFERED, |found| found.value.id.0);
         let filter = CertificateFilter {
             sort: by_name,
             ..CertificateFilter::default()
         };
         let mut certificates = app.certificates(call, project, &filter, page).await?;
-        let more_certificates = listing::cut(&mut certificates, OFFERED, |found| found.value.id.0);
+        let more_certificates =
+            listing::cut(&mut certificates, MAX_OFFERED, |found| found.value.id.0);
         let upstreams = upstreams.into_iter().map(|found| found.value);
         let certificates = certificates.into_iter().map(|found| found.value);
         let mut names = Self {

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Maximum number of upstreams shown.
-const SHOWN: usize = 100;
+const PAGE_ROWS: usize = 100;
 
 #[derive(Template)]
 #[template(path = "upstreams.html")]
@@ -77,9 +77,9 @@ async fn respond(
         sort: Some(listing::sort(SortColumn::Name, false, after, past)),
         ..ListFilter::default()
     };
-    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let page = listing::page(after, PageOrder::Oldest, PAGE_ROWS);
     let mut found = app.upstreams(call, project, &by_name, page).await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
     let last = last.zip(found.last().map(|found| found.value.name.to_string()));
     let shown_ids: Vec<UpstreamId> = found.iter().map(|found| found.value.id).collect();
     let users = app.upstream_users(call, project, &shown_ids).await?;

@@ -3,8 +3,8 @@
 use crate::frame::held::HeldForm;
 use crate::frame::{Frame, show};
 use crate::request::failure::{Failure, FailureText};
-use crate::request::note::see;
-use crate::request::path::leading_back;
+use crate::request::note::redirect;
+use crate::request::path::with_return_path;
 use crate::request::visit::{Caller, Visit};
 use crate::ui::Ui;
 use askama::Template;
@@ -40,11 +40,13 @@ pub(crate) async fn render(
     let held = held.filter(|held| !held.is_empty());
     let has_ended = matches!(failure, Failure::SignIn);
     let failure_text = match failure {
-        Failure::See(path) => return see(&path),
-        Failure::SignIn if held.is_none() => return see(&leading_back("/sign-in", &visit.back)),
+        Failure::See(path) => return redirect(&path),
+        Failure::SignIn if held.is_none() => {
+            return redirect(&with_return_path("/sign-in", &visit.back));
+        }
         Failure::SignIn => FailureText::ended(),
         Failure::Proof(_) if visit.is_live => return StatusCode::FORBIDDEN.into_response(),
-        Failure::Proof(path) => return see(&leading_back(path, &visit.back)),
+        Failure::Proof(path) => return redirect(&with_return_path(path, &visit.back)),
         Failure::Text(failure_text) => *failure_text,
     };
     let correlation_id = visit.correlation_id.clone();

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Number of nodes per page.
-const SHOWN: usize = 100;
+const PAGE_ROWS: usize = 100;
 /// Maximum number of words in a filter.
 const MAX_WORDS: usize = 16;
 /// Maximum number of drifts read to tell drifted nodes from moving ones.
@@ -173,8 +173,8 @@ pub(crate) async fn list(
     let standings = Standings::new(&app.count_standings(call, project).await?);
     let after = query.get("after").parse::<Uuid>().ok();
     let mut found = find(&ui, &caller, project, &asked, after).await?;
-    let has_more = SHOWN < found.len();
-    found.truncate(SHOWN);
+    let has_more = PAGE_ROWS < found.len();
+    found.truncate(PAGE_ROWS);
     let last = found.last().filter(|_| has_more).map(|node| node.value.id);
     let next = last.map(|last| format!("?{}after={last}", asked.query()));
     let tenant = app.project(call, project).await?.value.tenant();
@@ -205,7 +205,7 @@ async fn find(
     after: Option<Uuid>,
 ) -> Result<Vec<Versioned<Node>>, Failure> {
     let (app, call) = (&ui.app, &caller.call);
-    let limit = i64::try_from(SHOWN).unwrap_or(i64::MAX) + 1;
+    let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX) + 1;
     let page = Page {
         after,
         limit,

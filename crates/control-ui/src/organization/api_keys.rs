@@ -28,7 +28,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Maximum number of keys, and of projects, shown.
-const SHOWN: usize = 200;
+const PAGE_ROWS: usize = 200;
 /// Offered lifetimes in days, with their labels; 0 is unlimited.
 const LIFETIMES: &[(i64, &str)] = &[
     (30, "30 days"),
@@ -70,7 +70,7 @@ struct Row {
     project: String,
     made: RelativeTime,
     /// Name of the creator; the key has at most its rights. Empty if unknown.
-    maker: String,
+    creator: String,
     ends: Option<RelativeTime>,
     is_active: bool,
 }
@@ -95,7 +95,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
     let frame = Frame::org(ui, caller, org, NavEntry::ApiKeys.titled("API keys")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let after = caller.visit.query.get("after");
-    let page = listing::page(after, PageOrder::Newest, SHOWN);
+    let page = listing::page(after, PageOrder::Newest, PAGE_ROWS);
     let place = ApiKeyTenant {
         org: Some(org),
         project: None,
@@ -103,8 +103,8 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
     let mut found = app
         .api_keys(call, place, &ListFilter::default(), page)
         .await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
-    let all_projects = listing::page("", PageOrder::Oldest, SHOWN);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
+    let all_projects = listing::page("", PageOrder::Oldest, PAGE_ROWS);
     let projects = app
         .projects(call, org, &ListFilter::default(), all_projects)
         .await?;
@@ -112,10 +112,10 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
         .into_iter()
         .map(|project| (project.value.id, project.value.name.to_string()))
         .collect();
-    let makers = member_names(ui, caller, org).await?;
+    let creators = member_names(ui, caller, org).await?;
     let mut rows: Vec<Row> = found
         .iter()
-        .map(|found| row(&found.value, &projects, &makers, now))
+        .map(|found| row(&found.value, &projects, &creators, now))
         .collect();
     rows.sort_by_key(|row| !row.is_active);
     let projects = projects
@@ -152,7 +152,7 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
 fn row(
     key: &ApiKey,
     projects: &BTreeMap<ProjectId, String>,
-    makers: &BTreeMap<Uuid, String>,
+    creators: &BTreeMap<Uuid, String>,
     now: Timestamp,
 ) -> Row {
     let state = key.state(now);
@@ -171,8 +171,8 @@ fn row(
             name.unwrap_or_else(|| format!("…{}", short(project)))
         }),
         made: when(key.created_at, now),
-        maker: { key.made_by }
-            .and_then(|maker| makers.get(&maker.user.0).cloned())
+        creator: { key.made_by }
+            .and_then(|creator| creators.get(&creator.user.0).cloned())
             .unwrap_or_default(),
         ends: key.expires_at.map(|at| when(at, now)),
         is_active: state == ApiKeyState::Active,

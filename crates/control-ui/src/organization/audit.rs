@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_has_words_and_its_subject_a_name() {
+    fn an_action_has_a_label_and_its_subject_a_name() {
         for (action, expected) in [
             ("member.role_changed", "Member role changed"),
             ("api_key.created", "API key created"),

@@ -87,7 +87,10 @@ pub(crate) async fn show(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         clock_offset: clock_offset.map_or_else(String::new, |offset| {
             format!("{} ms from the database’s", offset.as_millis())
         }),
-        work: leases.into_iter().map(|lease| work(lease, now)).collect(),
+        work: leases
+            .into_iter()
+            .map(|lease| background_task(lease, now))
+            .collect(),
     }))
 }
 
@@ -110,7 +113,7 @@ fn is_late(lease: &Lease, now: Timestamp) -> bool {
     !is_on_demand && lease.ends_at + LATE_AFTER < now
 }
 
-fn work(lease: Lease, now: Timestamp) -> BackgroundTask {
+fn background_task(lease: Lease, now: Timestamp) -> BackgroundTask {
     let status = if is_late(&lease, now) {
         Status::new(Tone::Warn, "warn", "Late")
     } else if lease.ends_at + LATE_AFTER < now {
@@ -186,7 +189,7 @@ mod tests {
         assert_eq!(reported(false, false, 3), "The database refuses writes.");
         let idle = status("webhooks", true, true, 600);
         assert_eq!(heading(&idle, now), "The control plane is healthy.");
-        let row = work(idle.leases[0].clone(), now);
+        let row = background_task(idle.leases[0].clone(), now);
         assert_eq!(
             (row.name.as_str(), &*row.status.word),
             ("Events for webhooks", "Nothing to do")
@@ -202,7 +205,10 @@ mod tests {
             holder: Uuid::nil(),
             ends_at: now + SignedDuration::from_secs(seconds),
         };
-        let (during, between) = (work(lease(5), now), work(lease(-5), now));
+        let (during, between) = (
+            background_task(lease(5), now),
+            background_task(lease(-5), now),
+        );
         assert_eq!((during.is_held, &*during.status.word), (true, "On time"));
         assert_eq!((between.is_held, &*between.status.word), (false, "On time"));
     }

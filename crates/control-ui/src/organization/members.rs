@@ -26,7 +26,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Maximum number of members, of project roles and of invitations shown.
-const SHOWN: usize = 200;
+const PAGE_ROWS: usize = 200;
 
 #[derive(Template)]
 #[template(path = "members.html")]
@@ -105,11 +105,11 @@ async fn respond(ui: &Ui, caller: &Caller, org: OrgId, form: Form) -> Result<Res
     let frame = Frame::org(ui, caller, org, NavEntry::Members.titled("Members")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let after = caller.visit.query.get("after");
-    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let page = listing::page(after, PageOrder::Oldest, PAGE_ROWS);
     let own = call.actor.user();
     let mut found = app.members(call, org, &ListFilter::default(), page).await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.membership.user.0);
-    let page = listing::page("", PageOrder::Newest, SHOWN);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.membership.user.0);
+    let page = listing::page("", PageOrder::Newest, PAGE_ROWS);
     let rows = found.into_iter().map(|found| {
         let member = found.value;
         Row {
@@ -171,7 +171,7 @@ pub(super) async fn member_names(
     if !caller.may(Access::ADMINISTER, Tenant::org(org)) {
         return Ok(BTreeMap::new());
     }
-    let page = listing::page("", PageOrder::Newest, SHOWN);
+    let page = listing::page("", PageOrder::Newest, PAGE_ROWS);
     let filter = ListFilter::default();
     let members = ui.app.members(&caller.call, org, &filter, page);
     let members = members.await?.into_iter().map(|member| member.value);
@@ -186,11 +186,13 @@ async fn project_roles(
     caller: &Caller,
     org: OrgId,
 ) -> Result<(Vec<RoleInProject>, bool), Failure> {
-    let limit = i64::try_from(SHOWN).unwrap_or(i64::MAX).saturating_add(1);
+    let limit = i64::try_from(PAGE_ROWS)
+        .unwrap_or(i64::MAX)
+        .saturating_add(1);
     let found = ui.app.project_roles_of_org(&caller.call, org, limit);
     let mut found = found.await?;
-    let has_more = SHOWN < found.len();
-    found.truncate(SHOWN);
+    let has_more = PAGE_ROWS < found.len();
+    found.truncate(PAGE_ROWS);
     let rows = found.into_iter().map(|found| RoleInProject {
         user: found.given.user,
         user_name: found.user_name.to_string(),

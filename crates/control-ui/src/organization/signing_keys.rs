@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 
 /// Maximum number of keys shown.
-const SHOWN: usize = 100;
+const PAGE_ROWS: usize = 100;
 
 #[derive(Template)]
 #[template(path = "signing_keys.html")]
@@ -71,9 +71,9 @@ pub(crate) async fn list(
     )
     .await?;
     let after = caller.visit.query.get("after");
-    let page = listing::page(after, PageOrder::Newest, SHOWN);
+    let page = listing::page(after, PageOrder::Newest, PAGE_ROWS);
     let mut found = ui.app.signing_keys(&caller.call, org, page).await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
     let mut keys: Vec<SigningKey> = found.into_iter().map(|found| found.value).collect();
     keys.sort_by_key(|key| {
         (

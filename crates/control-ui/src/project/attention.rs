@@ -269,19 +269,19 @@ fn certificates_attention(found: &[Versioned<Certificate>], now: Timestamp) -> V
 fn certificate_attention(certificate: &Certificate, now: Timestamp) -> Attention {
     let end = certificate.facts.not_after;
     let left = end.as_second() - now.as_second();
-    let has_ended = left <= 0;
+    let is_expired = left <= 0;
     let project = certificate.tenant.project.map(|id| id.to_string());
     Attention {
-        tone: if has_ended { Tone::Bad } else { Tone::Warn },
+        tone: if is_expired { Tone::Bad } else { Tone::Warn },
         icon: icon("lock"),
         link: Link {
             path: format!("/projects/{}/certificates", project.unwrap_or_default()),
             text: format!("Certificate {}", certificate.name),
         },
-        rest: if has_ended {
-            format!("ended {}", ago(end, now))
+        rest: if is_expired {
+            format!("expired {}", ago(end, now))
         } else {
-            format!("ends in {}", duration(left))
+            format!("expires in {}", duration(left))
         },
         detail: format!("For {}.", list_of(&certificate.facts.hosts)),
         button: "Replace",

@@ -5,7 +5,7 @@ use crate::frame::{Frame, NavEntry};
 use crate::node::standing::Standings;
 use crate::project::traffic_figures::{Figure, figures, heading as traffic_heading};
 use crate::request::failure::Failure;
-use crate::request::note::see;
+use crate::request::note::redirect;
 use crate::request::visit::Caller;
 use crate::ui::Ui;
 use crate::view::component::{Bar, NextPage, more};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Maximum number of organizations on the page, and of projects each.
-const SHOWN: usize = 50;
+const PAGE_ROWS: usize = 50;
 /// Maximum number of projects with charts; further ones show figures in a sentence, so that the
 /// page stays below 100 KB.
 const MAX_CHARTED: usize = 20;
@@ -85,7 +85,7 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
         && is_whole
         && caller.visit.note.is_none()
     {
-        return Ok(see(&format!("/projects/{}", only.project.id)));
+        return Ok(redirect(&format!("/projects/{}", only.project.id)));
     }
     let troubled = all.filter(|card| card.is_troubled).count();
     let heading = heading(total, troubled);
@@ -100,19 +100,23 @@ pub(crate) async fn list(State(ui): State<Arc<Ui>>, caller: Caller) -> Result<Re
 
 /// A page of the user's organizations, and the identifier of the last one if there are more.
 async fn orgs(ui: &Ui, caller: &Caller) -> Result<(Vec<Versioned<Org>>, Option<Uuid>), Failure> {
-    let page = listing::page(caller.visit.query.get("after"), PageOrder::Oldest, SHOWN);
+    let page = listing::page(
+        caller.visit.query.get("after"),
+        PageOrder::Oldest,
+        PAGE_ROWS,
+    );
     let all = ListFilter::default();
     let mut found = ui.app.orgs(&caller.call, &all, page).await?;
-    let last = listing::cut(&mut found, SHOWN, |org| org.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |org| org.value.id.0);
     Ok((found, last))
 }
 
 /// Projects of an organization after the project `after`.
 async fn org_card(ui: &Ui, caller: &Caller, org: Org, after: &str) -> Result<OrgCard, Failure> {
-    let page = listing::page(after, PageOrder::Oldest, SHOWN);
+    let page = listing::page(after, PageOrder::Oldest, PAGE_ROWS);
     let all = ListFilter::default();
     let mut found = ui.app.projects(&caller.call, org.id, &all, page).await?;
-    let last = listing::cut(&mut found, SHOWN, |project| project.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |project| project.value.id.0);
     let mut projects = Vec::new();
     for project in found {
         projects.push(card(ui, caller, project.value).await?);

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Maximum number of rollouts and of bundles read, and of events shown.
-const RECENT: i64 = 8;
+const MAX_RECENT: i64 = 8;
 /// Maximum number of listed rollouts in progress.
 const MAX_UNDER_WAY: i64 = 5;
 const MAX_LATELY: usize = 8;
@@ -201,8 +201,8 @@ async fn under_way(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<UnderW
 
 async fn lately(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<Event>, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let rollouts = app.newest_rollouts(call, id, None, RECENT).await?;
-    let bundles = app.newest_bundles(call, id, None, RECENT).await?;
+    let rollouts = app.newest_rollouts(call, id, None, MAX_RECENT).await?;
+    let bundles = app.newest_bundles(call, id, None, MAX_RECENT).await?;
     let wanted: BTreeSet<BundleId> = rollouts.iter().map(|found| found.value.bundle).collect();
     let names = app.bundle_names(call, id, &wanted).await?;
     let mut events: Vec<(Timestamp, Event)> = Vec::new();
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_that_need_attention_are_counted_in_words() {
+    fn the_number_of_items_that_need_attention_is_spelled_out() {
         assert_eq!(attention_count(1), "One thing");
         assert_eq!(attention_count(3), "Three things, the most urgent first");
         assert_eq!(attention_count(20), "20 things, the most urgent first");

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const MAX_SHOWN: usize = 20;
 /// Number of bundles or services read at once, and number of reads: the newest bundles and the
 /// oldest services, up to 20 000.
-const READ: i64 = 500;
+const ROWS_PER_READ: i64 = 500;
 const MAX_READS: usize = 40;
 
 #[derive(Template)]
@@ -134,7 +134,9 @@ async fn find_bundles(
 ) -> Result<Vec<Hit>, Failure> {
     let (mut found, mut before) = (Vec::new(), None);
     for _ in 0..MAX_READS {
-        let bundles = ui.app.newest_bundles(&caller.call, project, before, READ);
+        let bundles = ui
+            .app
+            .newest_bundles(&caller.call, project, before, ROWS_PER_READ);
         let bundles = bundles.await?;
         before = bundles.last().map(|last| last.value.id);
         let bundles = bundles.into_iter().map(|bundle| bundle.value);
@@ -163,7 +165,7 @@ async fn find_services(
 ) -> Result<Vec<Hit>, Failure> {
     let mut page = Page {
         after: None,
-        limit: READ,
+        limit: ROWS_PER_READ,
         order: PageOrder::Oldest,
     };
     let filter = ServiceFilter::default();

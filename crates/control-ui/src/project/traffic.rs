@@ -107,7 +107,7 @@ pub(crate) async fn show(
         frame,
         project,
         heading: heading(&traffic.total, period),
-        rest: rest(&traffic.total, traffic.window, now),
+        rest: subheading(&traffic.total, traffic.window, now),
         periods: periods.into(),
         figures: figures(&traffic.total, &traffic.steps, period),
         steps: step_rows.collect(),
@@ -128,7 +128,7 @@ fn link(project: ProjectId, period: TrafficPeriod, label: Option<&str>) -> Strin
     format!("/projects/{project}/traffic?{}", query.finish())
 }
 
-fn rest(total: &TrafficFigures, window: TrafficWindow, now: Timestamp) -> String {
+fn subheading(total: &TrafficFigures, window: TrafficWindow, now: Timestamp) -> String {
     let TrafficWindow { step, from, to } = window;
     let length = match step {
         TrafficStep::FiveMinutes => "five minutes",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_says_how_many_rows_it_leaves_out() {
+    fn a_table_counts_its_omitted_rows() {
         let routes = (0..40).map(|number| NamedTraffic {
             name: format!("r{number}"),
             figures: TrafficFigures::default(),

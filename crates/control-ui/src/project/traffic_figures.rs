@@ -31,12 +31,12 @@ pub(crate) fn figures(
         Served::from(counted),
         week_before.as_ref().map(Served::from),
     );
-    let note = |of: fn(&Served) -> &String| match &then {
-        Some(then) if !of(then).is_empty() => format!("{} a week before", of(then)),
+    let note = |field: fn(&Served) -> &String| match &then {
+        Some(then) if !field(then).is_empty() => format!("{} a week before", field(then)),
         _ => "No figure of a week before".to_owned(),
     };
-    let chart = |name: &str, unit: &str, of: fn(&CountedRequests) -> Option<i64>| {
-        let value = |step: &Option<CountedRequests>| step.as_ref().and_then(of);
+    let chart = |name: &str, unit: &str, value_of: fn(&CountedRequests) -> Option<i64>| {
+        let value = |step: &Option<CountedRequests>| step.as_ref().and_then(value_of);
         let course = TimeSeries {
             name: &format!("{name} over {}", words(period).1),
             unit,

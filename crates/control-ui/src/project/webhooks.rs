@@ -27,7 +27,7 @@ use jiff::Timestamp;
 use std::sync::Arc;
 
 /// Maximum number of webhooks, and of deliveries, per page.
-const SHOWN: usize = 50;
+const PAGE_ROWS: usize = 50;
 
 #[derive(Template)]
 #[template(path = "webhooks.html")]
@@ -112,12 +112,12 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let frame = Frame::project(ui, caller, project, NavEntry::Webhooks.titled("Webhooks")).await?;
     let after = caller.visit.query.get("after");
-    let page = listing::page(after, PageOrder::Newest, SHOWN);
+    let page = listing::page(after, PageOrder::Newest, PAGE_ROWS);
     let mut found = ui
         .app
         .webhooks(&caller.call, project, &ListFilter::default(), page)
         .await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
     let rows: Vec<Row> = found.into_iter().map(|found| row(found.value)).collect();
     Ok(shown(&WebhooksPage {
         frame,
@@ -219,12 +219,12 @@ pub(crate) async fn show(
     Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
     let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
-    let newest = listing::page("", PageOrder::Newest, SHOWN);
+    let newest = listing::page("", PageOrder::Newest, PAGE_ROWS);
     let mut found = ui
         .app
         .webhook_deliveries(&caller.call, project, id, newest)
         .await?;
-    found.truncate(SHOWN);
+    found.truncate(PAGE_ROWS);
     let now = caller.visit.now;
     let name = webhook.name.to_string();
     Ok(shown(&WebhookPage {

@@ -32,7 +32,7 @@ impl Note {
 
     /// Redirects to `path` (303), where the page shows the note.
     pub(crate) fn at(&self, path: &str, cookies: SessionCookie) -> Response {
-        let mut response = see(path);
+        let mut response = redirect(path);
         if let Some(field) = cookies.set_note(self.is_good, &self.text) {
             response.headers_mut().append(header::SET_COOKIE, field);
         }
@@ -47,7 +47,7 @@ impl Note {
 }
 
 /// Redirects to a path of this server (303).
-pub(crate) fn see(path: &str) -> Response {
+pub(crate) fn redirect(path: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     if let Ok(path) = HeaderValue::try_from(path) {
         response.headers_mut().insert(header::LOCATION, path);

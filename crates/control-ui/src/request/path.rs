@@ -41,7 +41,7 @@ pub(crate) fn is_own_path(text: &str) -> bool {
 }
 
 /// Adds the parameter for the redirect back to `path`.
-pub(crate) fn leading_back(path: &str, back: &str) -> String {
+pub(crate) fn with_return_path(path: &str, back: &str) -> String {
     let back: String = byte_serialize(back.as_bytes()).collect();
     format!("{path}?return={back}")
 }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_paths_of_this_server_are_gone_back_to() {
+    fn only_paths_of_this_server_are_redirect_targets() {
         for (text, is_own) in [
             ("/", true),
             ("/projects/1?state=offline", true),

@@ -227,7 +227,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn only_what_the_state_allows_is_offered() {
+    fn only_commands_that_the_state_allows_are_offered() {
         for (state, expected) in [
             (RolloutState::Planned, &["start", "cancel"][..]),
             (RolloutState::AwaitingApproval, &["approve", "cancel"][..]),

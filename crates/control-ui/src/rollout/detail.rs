@@ -26,9 +26,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 /// Number of batches shown around the current one.
-const DRAWN: i64 = 12;
+const MAX_BATCHES_SHOWN: i64 = 12;
 /// Number of nodes per page.
-const NODES: usize = 50;
+const PAGE_NODES: usize = 50;
 
 #[derive(Template)]
 #[template(path = "rollout.html")]
@@ -124,7 +124,7 @@ pub(crate) async fn show(
         bundle: rollout.bundle,
         csrf: caller.visit.csrf.clone(),
         status: status(rollout).pill(),
-        rest: rest(rollout, moved),
+        rest: subheading(rollout, moved),
         reason: full_reason(rollout),
         actions: if may_write {
             actions(rollout, &caller.call.actor, moved)
@@ -165,7 +165,7 @@ pub(crate) async fn show(
 }
 
 /// Sentence below the heading.
-fn rest(rollout: &Rollout, moved: i64) -> String {
+fn subheading(rollout: &Rollout, moved: i64) -> String {
     let left = rollout.nodes - moved;
     match rollout.state {
         RolloutState::Planned => "No order is sent before it is started.".to_owned(),
@@ -221,8 +221,10 @@ fn track(progress: &RolloutProgress, now: Timestamp) -> (Vec<BatchCard>, String)
     let rollout = &progress.rollout;
     let all = rollout.batches();
     let current = rollout.batch.as_ref().map_or(1, |batch| batch.number);
-    let first = (current - DRAWN / 2).min(all - DRAWN + 1).max(1);
-    let last = (first + DRAWN - 1).min(all);
+    let first = (current - MAX_BATCHES_SHOWN / 2)
+        .min(all - MAX_BATCHES_SHOWN + 1)
+        .max(1);
+    let last = (first + MAX_BATCHES_SHOWN - 1).min(all);
     let cards = (first..=last).map(|number| card(progress, number, now));
     let hidden = all - (last - first + 1);
     let hidden = match hidden {
@@ -322,15 +324,15 @@ async fn nodes(
 ) -> Result<NodesPage, Failure> {
     let page = Page {
         after,
-        limit: i64::try_from(NODES).unwrap_or(i64::MAX) + 1,
+        limit: i64::try_from(PAGE_NODES).unwrap_or(i64::MAX) + 1,
         order: PageOrder::Oldest,
     };
     let (bundle, mut found) = ui
         .app
         .rollout_nodes(&caller.call, project, id, &ListFilter::default(), page)
         .await?;
-    let has_more = NODES < found.len();
-    found.truncate(NODES);
+    let has_more = PAGE_NODES < found.len();
+    found.truncate(PAGE_NODES);
     let next = found.last().filter(|_| has_more).map(|node| node.node);
     let mut others = found
         .iter()

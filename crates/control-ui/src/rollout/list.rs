@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Number of rollouts per page.
-const SHOWN: usize = 50;
+const PAGE_ROWS: usize = 50;
 
 #[derive(Template)]
 #[template(path = "rollouts.html")]
@@ -53,10 +53,10 @@ pub(crate) async fn list(
         Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled("Rollouts")).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
     let before = caller.visit.query.get("before").parse::<RolloutId>().ok();
-    let limit = i64::try_from(SHOWN).unwrap_or(i64::MAX) + 1;
+    let limit = i64::try_from(PAGE_ROWS).unwrap_or(i64::MAX) + 1;
     let mut found = app.newest_rollouts(call, project, before, limit).await?;
-    let has_more = SHOWN < found.len();
-    found.truncate(SHOWN);
+    let has_more = PAGE_ROWS < found.len();
+    found.truncate(PAGE_ROWS);
     let last = found.last().filter(|_| has_more).map(|last| last.value.id);
     let rollouts: Vec<Rollout> = found.into_iter().map(|found| found.value).collect();
     let wanted: BTreeSet<BundleId> = rollouts.iter().map(|rollout| rollout.bundle).collect();

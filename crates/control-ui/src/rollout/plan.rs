@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Maximum number of bundles that the form offers.
-const OFFERED: i64 = 50;
+const MAX_OFFERED_BUNDLES: i64 = 50;
 /// Hint on the gate if nodes serve requests.
 const GATE_HINT: &str =
     "Without it, only the nodes’ own verdicts count: for nodes that serve nothing yet.";
@@ -223,7 +223,9 @@ async fn offered(
     form: &Form,
 ) -> Result<Vec<(String, String)>, Failure> {
     let (app, call) = (&ui.app, &caller.call);
-    let newest = app.newest_signed_bundles(call, project, OFFERED).await?;
+    let newest = app
+        .newest_signed_bundles(call, project, MAX_OFFERED_BUNDLES)
+        .await?;
     let newest = newest.into_iter().map(|found| found.value);
     let mut bundles: Vec<(BundleId, String)> = newest
         .map(|bundle| (bundle.id, bundle.name.to_string()))

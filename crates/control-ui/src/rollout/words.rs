@@ -7,7 +7,7 @@ use control_app::RolloutProgress;
 use control_domain::{BatchState, Rollout, RolloutState};
 
 /// Reasons of rollouts that an operator paused, cancelled or rolled back.
-const BY_HAND: &[&str] = &["paused by hand", "cancelled by hand", "rolled back by hand"];
+const MANUAL_REASONS: &[&str] = &["paused by hand", "cancelled by hand", "rolled back by hand"];
 
 /// State as an icon and a word.
 pub(crate) fn status(rollout: &Rollout) -> Status {
@@ -83,7 +83,9 @@ pub(crate) fn place(rollout: &Rollout) -> String {
 /// Returns true if an operator, and not the gate, ended or paused the rollout.
 pub(crate) fn is_by_hand(rollout: &Rollout) -> bool {
     let reason = rollout.reason.as_deref().unwrap_or_default();
-    BY_HAND.iter().any(|by_hand| reason.starts_with(by_hand))
+    MANUAL_REASONS
+        .iter()
+        .any(|by_hand| reason.starts_with(by_hand))
 }
 
 /// Short form of the reason, as the end of a sentence.
@@ -113,7 +115,7 @@ fn reason(rollout: &Rollout) -> String {
 /// action.
 pub(crate) fn full_reason(rollout: &Rollout) -> Option<String> {
     let reason = rollout.reason.as_deref()?;
-    (!BY_HAND.contains(&reason)).then(|| sentence(&in_one_line(reason)))
+    (!MANUAL_REASONS.contains(&reason)).then(|| sentence(&in_one_line(reason)))
 }
 
 /// State of a batch as an icon and a word; `None` is a batch that was not opened.
@@ -234,7 +236,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_a_reason_that_says_more_is_shown_in_full() {
+    fn only_a_reason_with_further_facts_is_shown_in_full() {
         let by_hand = rollout(State::Paused, Some("paused by hand"));
         assert_eq!(full_reason(&by_hand), None);
         let gate = rollout(

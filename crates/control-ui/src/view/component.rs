@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_has_a_shape_and_a_word_and_escapes_it() {
+    fn a_state_has_an_icon_and_an_escaped_label() {
         let status = Status::new(Tone::Bad, "bad", "<b>".to_owned()).to_string();
         assert!(status.contains("href=\"#icon-bad\"") && status.contains("&#60;b&#62;"));
     }

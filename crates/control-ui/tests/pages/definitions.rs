@@ -14,7 +14,7 @@ fn version(shown: &Shown) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upstream_is_changed_and_keeps_what_its_form_does_not_show() {
+async fn an_upstream_keeps_the_settings_that_its_form_does_not_show() {
     for world in worlds().await {
         let fleet = Fleet::new(&world).await;
         let page = format!("/projects/{{project}}/upstreams/{}", fleet.upstream);

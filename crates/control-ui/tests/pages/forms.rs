@@ -155,7 +155,7 @@ async fn a_command_leads_back_with_a_status_line_that_is_shown_once() {
 }
 
 #[tokio::test]
-async fn the_editor_shows_findings_and_signs_what_has_none() {
+async fn the_editor_shows_findings_and_signs_a_bundle_without_any() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let page = "/projects/{project}/bundles/new";
     let wrong = "limits {\n    max-heder-count 5\n}\n";

@@ -140,7 +140,7 @@ async fn a_bundle_without_its_archive_can_be_seen_and_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rollout_leads_to_what_its_bundle_changes_and_readers_see_why() {
+async fn a_rollout_links_to_its_bundles_changes_and_shows_its_reason() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let fleet = Fleet::new(&world).await;
     let changes = format!("/bundles/{}/diff?before={}", fleet.cart, fleet.spring);

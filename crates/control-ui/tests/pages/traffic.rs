@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_of_heartbeats_are_shown_beside_a_week_before() {
+async fn requests_of_heartbeats_are_shown_with_the_week_before() {
     for world in worlds().await {
         let fleet = Fleet::new(&world).await;
         let path = "/projects/{project}/traffic";

@@ -169,7 +169,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     #[tokio::test(start_paused = true)]
-    async fn a_caller_that_takes_nothing_is_given_up() {
+    async fn a_caller_that_reads_nothing_is_disconnected() {
         let (ours, theirs) = duplex(16);
         let mut gate = Gate::new(ours, Events::default().begin());
 

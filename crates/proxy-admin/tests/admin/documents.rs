@@ -59,7 +59,7 @@ async fn the_status_says_since_when_and_under_which_configuration() {
 }
 
 #[tokio::test]
-async fn metrics_come_in_the_format_that_is_asked_for() {
+async fn metrics_have_the_requested_format() {
     let admin = Admin::open();
     let plain = admin.get("/metrics").await;
     assert_eq!(
@@ -251,13 +251,13 @@ async fn the_configuration_is_shown_with_its_places_and_without_its_secrets() {
 
     assert_eq!(document["config_generation"], 1);
     let settings = document["settings"].as_array().unwrap();
-    let of = |path: &str| settings.iter().find(|one| one["path"] == path).unwrap();
-    let body = of("routes.route[\"shop\"].policies.max-body-size");
+    let setting_at = |path: &str| settings.iter().find(|one| one["path"] == path).unwrap();
+    let body = setting_at("routes.route[\"shop\"].policies.max-body-size");
     assert_eq!(
         (&body["value"], &body["origin"]),
         (&json!(500_000_000), &json!("edge.kdl:28"))
     );
-    assert_eq!(of("limits.max-header-count")["origin"], "default");
+    assert_eq!(setting_at("limits.max-header-count")["origin"], "default");
     assert!(!answer.body.contains("k-12345") && !answer.body.contains("t-67890"));
 }
 

@@ -167,6 +167,20 @@ async fn unknown_paths_are_not_found() {
 }
 
 #[tokio::test]
+async fn a_purge_or_recording_that_is_not_configured_names_the_missing_setting() {
+    let admin = Admin::open();
+    let body = r#"{"all": true}"#;
+    let fields = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    let purge = admin.ask("POST", "/admin/cache/purge", &fields).await;
+    let recording = admin.get("/admin/recording").await;
+    for (answer, setting) in [(purge, "add `cache`"), (recording, "add `recording`")] {
+        assert_eq!(answer.status, 404, "{}", answer.body);
+        assert_eq!(answer.error_code(), "ROUTE_NOT_FOUND");
+        assert!(answer.body.contains(setting), "{}", answer.body);
+    }
+}
+
+#[tokio::test]
 async fn an_acceptable_correlation_id_is_kept_and_any_other_replaced() {
     let admin = Admin::open();
     let answer = admin

@@ -115,7 +115,7 @@ async fn a_body_is_neither_read_nor_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_head_is_given_up() {
+async fn a_slow_head_times_out() {
     let admin = Admin::open();
     let mut stream = admin.connect().await;
     stream

@@ -281,7 +281,7 @@ fn calls_that_clients_give_up_are_cancelled_and_cost_no_connection() {
 }
 
 #[test]
-fn a_connection_on_which_the_agent_lets_time_pass_is_closed() {
+fn a_connection_with_a_timed_out_agent_call_is_closed() {
     run(async {
         let agent = ignoring();
         let client = own(&agent);

@@ -1,4 +1,4 @@
-//! Frequencies of keys: a count-min sketch that is halved from time to time.
+//! Frequencies of keys: a count-min sketch with counters that are halved at intervals.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 const MAX_COUNT: u8 = 15;
 /// Number of counters of a key.
 const ROWS: u64 = 4;
-/// Counted requests per counter of the sketch after which all counters are halved.
+/// Number of counted requests, as a multiple of the number of counters, at which all counters are
+/// halved.
 const COUNTS_PER_COUNTER: u64 = 10;
 
 /// Estimates of the number of requests for each key. An estimate is at least the number since the
@@ -37,13 +38,18 @@ impl FrequencySketch {
                 counter.store(count + 1, Ordering::Relaxed);
             }
         }
-        let counted = self.counted.fetch_add(1, Ordering::Relaxed);
-        if counted >= self.counters.len() as u64 * COUNTS_PER_COUNTER {
+        let counted = self.counted.fetch_add(1, Ordering::Relaxed) + 1;
+        // Only the thread that counts exactly this request halves: other threads may count more before
+        // the reset, and must not halve as well.
+        if counted == self.halving_threshold() {
             self.halve();
+            self.counted.store(0, Ordering::Relaxed);
         }
     }
 
-    /// The estimated number of recent requests for the key with this hash, at most 15.
+    /// The estimated number of requests for the key with this hash since the last halving, plus
+    /// half of the estimate before it; at most 15. Keys that share counters only raise it: the
+    /// estimate is the lowest of the key's counters.
     pub(super) fn estimate(&self, hash: u64) -> u8 {
         let counts = self
             .counters_of(hash)
@@ -51,11 +57,12 @@ impl FrequencySketch {
         counts.min().unwrap_or_default()
     }
 
+    /// Number of counted requests at which all counters are halved.
+    fn halving_threshold(&self) -> u64 {
+        self.counters.len() as u64 * COUNTS_PER_COUNTER
+    }
+
     fn halve(&self) {
-        // Only the thread that resets the count halves.
-        if self.counted.swap(0, Ordering::Relaxed) == 0 {
-            return;
-        }
         for counter in &self.counters {
             let count = counter.load(Ordering::Relaxed);
             if count > 0 {
@@ -94,5 +101,24 @@ mod tests {
             sketch.count(key);
         }
         assert_eq!(sketch.estimate(key), 15);
+    }
+
+    #[test]
+    fn only_the_count_that_reaches_the_threshold_halves() {
+        let sketch = FrequencySketch::for_bytes(0);
+        let key = 0x1234_5678_9abc_def0;
+        for _ in 0..11 {
+            sketch.count(key);
+        }
+        let threshold = sketch.halving_threshold();
+        // Another thread has reached the threshold, and has not reset the count yet.
+        sketch.counted.store(threshold, Ordering::Relaxed);
+        sketch.count(key);
+        assert_eq!(sketch.estimate(key), 12, "not halved a second time");
+
+        sketch.counted.store(threshold - 1, Ordering::Relaxed);
+        sketch.count(key);
+        assert_eq!(sketch.estimate(key), 6);
+        assert_eq!(sketch.counted.load(Ordering::Relaxed), 0);
     }
 }

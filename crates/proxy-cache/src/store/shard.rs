@@ -193,7 +193,7 @@ impl Shard {
         }
         let is_stored = self.used.saturating_add(slot.bytes) <= max_bytes;
         if is_stored {
-            self.put(slot);
+            self.insert_slot(slot);
         }
         Inserted {
             is_stored,
@@ -240,7 +240,7 @@ impl Shard {
         None
     }
 
-    fn put(&mut self, slot: Slot) {
+    fn insert_slot(&mut self, slot: Slot) {
         let (hash, bytes) = (slot.url_hash, slot.bytes);
         let position = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const ENTRIES: usize = 4_096;
+const MAX_ENTRIES: usize = 4_096;
 
 /// Keys of responses that recently could not be stored, so that requests for them are not
 /// collapsed. Its size is fixed: a key may displace another one.
@@ -15,7 +15,7 @@ pub(super) struct UncacheableKeys {
 impl Default for UncacheableKeys {
     fn default() -> Self {
         Self {
-            entries: (0..ENTRIES).map(|_| AtomicU64::new(0)).collect(),
+            entries: (0..MAX_ENTRIES).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 }
@@ -45,7 +45,7 @@ impl UncacheableKeys {
 
     fn entry(&self, hash: u64) -> Option<&AtomicU64> {
         let position = usize::try_from(low(hash)).ok()?;
-        self.entries.get(position % ENTRIES)
+        self.entries.get(position % MAX_ENTRIES)
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Levels of folders below the data folder that are known: `active` and `bundles`, and a bundle of
 /// each.
-const LEVELS: usize = 2;
+const MAX_LEVELS: usize = 2;
 
 /// A folder's device and number, equal for all its names: links, mounts, other cases of letters.
 type FolderId = (u64, u64);
@@ -15,7 +15,7 @@ type FolderId = (u64, u64);
 /// The data folder. Its files are secrets: the node's key, its token, private keys.
 #[derive(Debug)]
 pub(crate) struct DataFolder {
-    /// The data folder and the folders in it, down to [`LEVELS`].
+    /// The data folder and the folders in it, down to [`MAX_LEVELS`].
     inside: HashSet<FolderId>,
     /// The folders that contain the data folder.
     above: HashSet<FolderId>,
@@ -25,7 +25,7 @@ impl DataFolder {
     pub(crate) fn new(path: &Path) -> Self {
         let path = path.canonicalize().unwrap_or_else(|_| path.into());
         let mut inside: HashSet<FolderId> = id(&path).into_iter().collect();
-        add_folders(&path, LEVELS, &mut inside);
+        add_folders(&path, MAX_LEVELS, &mut inside);
         let above = path.ancestors().skip(1).filter_map(id);
         Self {
             inside,

@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_only_looks_like_a_number_is_none() {
+    fn text_similar_to_a_number_is_no_number() {
         for text in [
             "",
             "-",

@@ -3,10 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::report::Report;
-use proxy_model::{FailedTest, Model, Place, Setting};
-
-/// File descriptors that the process needs in addition to its connections.
-const RESERVED_DESCRIPTORS: u64 = 100;
+use proxy_model::{FailedTest, Model, Place, Setting, max_connections};
 
 /// A valid configuration.
 #[derive(Clone, Debug)]
@@ -69,12 +66,12 @@ impl Loaded {
         ));
     }
 
-    /// Adds a warning if the connection limit exceeds `descriptors`, the process's limit of open
-    /// files, less those it needs for itself.
+    /// Adds a warning if the connection limit exceeds the number of connections that `descriptors`,
+    /// the process's limit of open files, permits.
     pub fn compare_with_descriptors(&mut self, descriptors: u64) {
         let limit = &self.model.limits.max_total_connections;
-        let room = descriptors.saturating_sub(RESERVED_DESCRIPTORS);
-        if u64::from(limit.value) <= room {
+        let permitted = max_connections(descriptors);
+        if u64::from(limit.value) <= permitted {
             return;
         }
         let message = format!(
@@ -89,10 +86,9 @@ impl Loaded {
         self.warnings.push(
             Diagnostic::new(DiagnosticCode::TooManyConnections, place, message)
                 .label(label)
-                .help(match room {
-                    0 => "raise the limit (`ulimit -n`)".to_owned(),
-                    _ => format!("set it to {room} or less, or raise the limit (`ulimit -n`)"),
-                }),
+                .help(format!(
+                    "set it to {permitted} or less, or raise the limit (`ulimit -n`)"
+                )),
         );
     }
 

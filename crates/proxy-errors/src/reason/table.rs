@@ -83,7 +83,7 @@ reasons! {
 
     /// No route accepts the request and the listener has no default route.
     RouteNotFound "route_not_found" RouteNotFound, "destination_not_found", "no route matches";
-    /// The path of an admin request names an upstream or a target that the active configuration does not have.
+    /// An admin request concerns an upstream, a target, a cache or a recording that the active configuration does not have.
     AdminTargetUnknown "admin_target_unknown" RouteNotFound, "destination_not_found", "no such upstream or target";
     /// The file does not exist below the route's root.
     StaticNotFound "static_not_found" RouteNotFound, "destination_not_found", "no such file";

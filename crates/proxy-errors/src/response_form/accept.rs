@@ -11,13 +11,13 @@ struct Preference {
 /// Returns true if `text/html` is preferred to `application/json`: by weight, or at the same weight
 /// by the more specific range. `*/*` alone matches both, so it states no preference.
 pub(crate) fn prefers_html(accept: &[u8]) -> bool {
-    let html = want(accept, b"text", b"html");
-    let json = want(accept, b"application", b"json");
+    let html = preference(accept, b"text", b"html");
+    let json = preference(accept, b"application", b"json");
     0 < html.weight && json < html
 }
 
 /// The most specific range that matches the type decides; among equal ones, the first.
-fn want(accept: &[u8], kind: &[u8], subtype: &[u8]) -> Preference {
+fn preference(accept: &[u8], kind: &[u8], subtype: &[u8]) -> Preference {
     let mut best = Preference::default();
     for range in unquoted_split(accept, b',') {
         let mut parts = unquoted_split(range, b';');

@@ -22,13 +22,13 @@ pub(crate) enum Correlation {
 
 #[derive(Debug)]
 pub(crate) struct StoredId {
-    state: State,
+    state: IdState,
     len: u8,
     bytes: [u8; MAX_ID_CHARS],
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum IdState {
     Open,
     /// White space after the value; no other byte may follow.
     Gap,
@@ -38,7 +38,7 @@ enum State {
 
 impl Correlation {
     /// Keeps the range of a whole value; only the first of a head counts.
-    pub(crate) fn found(&mut self, start: usize, end: usize) {
+    pub(crate) fn set_range(&mut self, start: usize, end: usize) {
         let place = (u32::try_from(start), u32::try_from(end));
         if let (Self::Absent, (Ok(start), Ok(end))) = (&*self, place) {
             *self = Self::Here { start, end };
@@ -77,7 +77,7 @@ impl Correlation {
     }
 
     /// Copies the value from `piece`, which is about to be dropped.
-    pub(crate) fn keep(&mut self, piece: &[u8]) {
+    pub(crate) fn copy_from(&mut self, piece: &[u8]) {
         let Self::Here { start, end } = *self else {
             return;
         };
@@ -94,7 +94,7 @@ impl Correlation {
     /// The value, if it is complete and has 1 to 128 characters `[A-Za-z0-9._-]`.
     pub(crate) fn value(&self) -> Option<&[u8]> {
         match self {
-            Self::StoredId(kept) if kept.state == State::Usable => {
+            Self::StoredId(kept) if kept.state == IdState::Usable => {
                 kept.bytes.get(..usize::from(kept.len))
             }
             Self::StoredId(_) | Self::Absent | Self::Here { .. } => None,
@@ -105,7 +105,7 @@ impl Correlation {
 impl StoredId {
     const fn new() -> Self {
         Self {
-            state: State::Open,
+            state: IdState::Open,
             len: 0,
             bytes: [0; MAX_ID_CHARS],
         }
@@ -115,17 +115,21 @@ impl StoredId {
         let good = byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         let slot = self.bytes.get_mut(usize::from(self.len));
         match (self.state, slot) {
-            (State::Open, Some(slot)) if good => {
+            (IdState::Open, Some(slot)) if good => {
                 *slot = byte;
                 self.len += 1;
             }
-            (State::Open | State::Gap, _) if chars::is_space(byte) => self.state = State::Gap,
-            _ => self.state = State::Useless,
+            (IdState::Open | IdState::Gap, _) if chars::is_space(byte) => self.state = IdState::Gap,
+            _ => self.state = IdState::Useless,
         }
     }
 
     fn close(&mut self) {
-        let good = 0 < self.len && matches!(self.state, State::Open | State::Gap);
-        self.state = if good { State::Usable } else { State::Useless };
+        let good = 0 < self.len && matches!(self.state, IdState::Open | IdState::Gap);
+        self.state = if good {
+            IdState::Usable
+        } else {
+            IdState::Useless
+        };
     }
 }

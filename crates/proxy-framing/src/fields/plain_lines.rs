@@ -97,7 +97,7 @@ impl Fields {
                 true
             }
             (KnownField::CorrelationId, Section::Request(_)) => {
-                correlation.found(at + start, at + start + line.value_len);
+                correlation.set_range(at + start, at + start + line.value_len);
                 true
             }
         }

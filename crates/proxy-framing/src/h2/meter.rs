@@ -21,7 +21,7 @@ const PREFACE_BYTES: u32 = 24;
 /// hold is replaced, see [`Self::take_path`].
 #[derive(Clone, Debug)]
 pub struct FrameMeter {
-    state: State,
+    state: FramingState,
     left: FloodLimits,
     at: u32,
     in_head: bool,
@@ -61,7 +61,7 @@ pub struct Flood {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum FramingState {
     /// Bytes to skip: the preface, or a payload.
     Skip(u32),
     /// Bytes of an incomplete frame header.
@@ -73,7 +73,7 @@ enum State {
     Padding(u32),
 }
 
-const BEFORE_HEADER: State = State::Header {
+const BEFORE_HEADER: FramingState = FramingState::Header {
     bytes: [0; HEADER_BYTES],
     filled: 0,
 };
@@ -85,7 +85,7 @@ impl FrameMeter {
     #[must_use]
     pub fn new(max_resets: u32, max_section_bytes: usize) -> Self {
         Self {
-            state: State::Skip(PREFACE_BYTES),
+            state: FramingState::Skip(PREFACE_BYTES),
             left: FloodLimits::full(max_resets),
             at: 0,
             in_head: false,
@@ -110,7 +110,7 @@ impl FrameMeter {
         let (mut rest, whole) = (bytes, bytes.len());
         while let Some((first, after)) = rest.split_first() {
             match &mut self.state {
-                State::Skip(count) => {
+                FramingState::Skip(count) => {
                     let skipped = rest.len().min(*count as usize);
                     rest = rest.get(skipped..).unwrap_or_default();
                     *count -= u32::try_from(skipped).unwrap_or(*count);
@@ -118,7 +118,7 @@ impl FrameMeter {
                         self.state = BEFORE_HEADER;
                     }
                 }
-                State::Header { filled: 0, .. }
+                FramingState::Header { filled: 0, .. }
                     if let Some((header, after)) = rest.split_first_chunk() =>
                 {
                     rest = after;
@@ -126,7 +126,7 @@ impl FrameMeter {
                         return Ok(Some(self.stop_for(frame, whole - rest.len())));
                     }
                 }
-                State::Header { bytes, filled } => {
+                FramingState::Header { bytes, filled } => {
                     if let Some(place) = bytes.get_mut(*filled) {
                         *place = *first;
                     }
@@ -139,7 +139,7 @@ impl FrameMeter {
                         return Ok(Some(self.stop_for(frame, whole - rest.len())));
                     }
                 }
-                State::Padding(length) => {
+                FramingState::Padding(length) => {
                     let padding = u32::from(*first);
                     let length = *length;
                     rest = after;
@@ -157,8 +157,8 @@ impl FrameMeter {
     /// back.
     pub(super) fn held_header(&self) -> usize {
         match self.state {
-            State::Header { filled, .. } => filled,
-            State::Skip(_) | State::Padding(_) => 0,
+            FramingState::Header { filled, .. } => filled,
+            FramingState::Skip(_) | FramingState::Padding(_) => 0,
         }
     }
 
@@ -222,7 +222,7 @@ impl FrameMeter {
     /// request of the parser; values of lower streams are dropped.
     #[inline]
     pub fn take_path(&mut self, stream: u32) -> Option<Arc<[u8]>> {
-        self.raw_paths.take(stream)
+        self.raw_paths.take_path(stream)
     }
 
     /// Returns true if a header section has begun and is not complete.
@@ -304,7 +304,7 @@ impl FrameMeter {
             DATA if header.ends_stream() => Ok(()),
             DATA if header.length == 0 => self.charge(FrameKind::EmptyData),
             DATA if header.is_padded() => {
-                self.state = State::Padding(header.length);
+                self.state = FramingState::Padding(header.length);
                 Ok(())
             }
             DATA => Ok(()),
@@ -330,7 +330,7 @@ impl FrameMeter {
     fn skip(&mut self, count: u32) {
         self.state = match count {
             0 => BEFORE_HEADER,
-            count => State::Skip(count),
+            count => FramingState::Skip(count),
         };
     }
 

@@ -103,7 +103,7 @@ impl RawPaths {
 
     /// Takes the path of `stream` as sent, if it was replaced. Paths of lower streams are dropped:
     /// streams become requests in order.
-    pub(super) fn take(&mut self, stream: u32) -> Option<Arc<[u8]>> {
+    pub(super) fn take_path(&mut self, stream: u32) -> Option<Arc<[u8]>> {
         while let Some((kept, path)) = self.kept.pop_front_if(|(kept, _)| *kept <= stream) {
             self.kept_bytes -= path.len() + KEPT_OVERHEAD;
             if kept == stream {
@@ -114,7 +114,7 @@ impl RawPaths {
     }
 
     /// Keeps `path` for `stream`; false if there is no space.
-    fn keep(&mut self, stream: u32, path: Arc<[u8]>) -> bool {
+    fn store_path(&mut self, stream: u32, path: Arc<[u8]>) -> bool {
         let bytes = self.kept_bytes + path.len() + KEPT_OVERHEAD;
         let has_space = bytes <= MAX_KEPT_BYTES;
         if has_space {
@@ -127,7 +127,7 @@ impl RawPaths {
     /// Finds the path to which an indexed field of `stream` refers.
     fn replace_indexed(&mut self, stream: Option<u32>, index: usize, bytes: usize) -> Option<Edit> {
         let path = self.entry(index)?;
-        if self.keep(stream?, Arc::clone(&path)) {
+        if self.store_path(stream?, Arc::clone(&path)) {
             return None;
         }
         // The parser refuses the literal, as it would refuse the entry.
@@ -154,7 +154,7 @@ impl RawPaths {
         let refused = stream.and_then(|_| refused_fragment(field.get(literal.value_at..)?));
         let path = stream
             .and_then(|stream| Some((stream, raw_path(field.get(literal.value_at..)?)?)))
-            .filter(|(stream, path)| self.keep(*stream, Arc::clone(path)));
+            .filter(|(stream, path)| self.store_path(*stream, Arc::clone(path)));
         if literal.is_inserted {
             self.count_insertion(path.as_ref().map(|(_, path)| Arc::clone(path)));
         }

@@ -120,7 +120,7 @@ impl ResponseSections {
                 rest = after;
                 continue;
             }
-            rest = self.hold(rest, HEADER_BYTES);
+            rest = self.withhold(rest, HEADER_BYTES);
             let Some(header) = self.held.first_chunk().copied().map(FrameHeader::parse) else {
                 return;
             };
@@ -140,7 +140,7 @@ impl ResponseSections {
                 self.skip = header.length as usize;
                 continue;
             }
-            rest = self.hold(rest, whole);
+            rest = self.withhold(rest, whole);
             if self.held.len() < whole {
                 return;
             }
@@ -150,7 +150,7 @@ impl ResponseSections {
     }
 
     /// Withholds bytes until there are `wanted`; returns the bytes after them.
-    fn hold<'b>(&mut self, bytes: &'b [u8], wanted: usize) -> &'b [u8] {
+    fn withhold<'b>(&mut self, bytes: &'b [u8], wanted: usize) -> &'b [u8] {
         let missing = wanted.saturating_sub(self.held.len());
         let (held, after) = bytes.split_at(missing.min(bytes.len()));
         self.held.extend_from_slice(held);

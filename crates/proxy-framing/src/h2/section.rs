@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn trailers_are_led_by_a_field_behind_changes_of_the_table() {
+    fn the_marker_of_trailers_follows_table_size_updates() {
         let whole = END_STREAM | END_HEADERS;
         for (fragments, wanted) in [
             (&[&b"\x84"[..]][..], &b"\xa6\x84"[..]),
@@ -267,15 +267,18 @@ mod tests {
     }
 
     #[test]
-    fn padding_and_priority_are_left_out_and_must_be_what_they_are() {
-        let of = |flags: u8, payload: &[u8]| {
+    fn padding_and_priority_are_removed_and_validated() {
+        let fragment_of = |flags: u8, payload: &[u8]| {
             fragment(header(HEADERS, flags, payload.len()), payload).map(<[u8]>::to_vec)
         };
-        assert_eq!(of(0x8, b"\x02ab\0\0"), Some(b"ab".to_vec()));
-        assert_eq!(of(0x28, b"\x01\0\0\0\0\x0fab\0"), Some(b"ab".to_vec()));
-        assert_eq!(of(0x8, b"\x03ab"), None);
-        assert_eq!(of(0x8, b""), None);
-        assert_eq!(of(0x20, b"\0\0\0\0"), None);
-        assert_eq!(of(0x20, b"\0\0\0\x01\x0f"), None);
+        assert_eq!(fragment_of(0x8, b"\x02ab\0\0"), Some(b"ab".to_vec()));
+        assert_eq!(
+            fragment_of(0x28, b"\x01\0\0\0\0\x0fab\0"),
+            Some(b"ab".to_vec())
+        );
+        assert_eq!(fragment_of(0x8, b"\x03ab"), None);
+        assert_eq!(fragment_of(0x8, b""), None);
+        assert_eq!(fragment_of(0x20, b"\0\0\0\0"), None);
+        assert_eq!(fragment_of(0x20, b"\0\0\0\x01\x0f"), None);
     }
 }

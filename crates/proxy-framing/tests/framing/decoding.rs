@@ -263,14 +263,14 @@ proptest! {
     #![proptest_config(cases::tries(256))]
 
     #[test]
-    fn requests_end_where_a_second_reading_says(bytes in legal_requests()) {
+    fn requests_end_where_a_second_decoder_says(bytes in legal_requests()) {
         let expected = requests(&bytes).iter().map(|message| message.end).collect::<Vec<_>>();
         prop_assert_eq!(expected.last().copied().unwrap_or(0), bytes.len());
         prop_assert_eq!(ends(&mut RequestValidator::new(LIMITS), &bytes), expected);
     }
 
     #[test]
-    fn responses_end_where_a_second_reading_says(bytes in legal_response()) {
+    fn responses_end_where_a_second_decoder_says(bytes in legal_response()) {
         let message = response(&bytes, RequestKind::Other).unwrap();
         prop_assert_eq!(message.end, bytes.len());
         let mut guard = expecting(RequestKind::Other, LIMITS);

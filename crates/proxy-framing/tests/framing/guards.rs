@@ -137,7 +137,7 @@ fn the_correlation_id_of_a_good_head_is_discarded() {
 }
 
 #[test]
-fn a_correlation_id_outlives_the_piece_it_came_in() {
+fn a_correlation_id_outlives_its_input_buffer() {
     let mut guard = RequestValidator::new(LIMITS);
     let first = b"GET / HTTP/1.1\r\nX-Correlation-Id: kept\r\nHo";
     assert_eq!(
@@ -233,7 +233,7 @@ fn http_continues_after_an_upgrade_that_was_declined() {
 }
 
 #[test]
-fn everything_goes_after_an_upgrade_that_was_granted() {
+fn all_bytes_pass_after_an_upgrade() {
     let mut guard = RequestValidator::new(LIMITS);
     assert_eq!(guard.scan(UPGRADE).stop, Some(Stop::Upgrade));
     guard.pass_through();
@@ -288,7 +288,7 @@ fn the_end_of_a_client_is_clean_only_between_requests() {
 }
 
 #[test]
-fn the_end_of_an_upstream_means_what_its_place_says() {
+fn the_effect_of_an_upstreams_close_depends_on_its_place() {
     let eof = |bytes: &[u8]| {
         let mut guard = expecting(RequestKind::Upgrade, LIMITS);
         let stop = guard.scan(bytes).stop;

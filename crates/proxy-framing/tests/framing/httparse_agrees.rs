@@ -9,7 +9,7 @@ use crate::tables;
 
 /// Passes the bytes one by one to `guard`, and every prefix of an accepted head to `parse`: each
 /// prefix must be incomplete, the whole complete at its last byte and no earlier.
-fn watch<G: Guard>(
+fn check_prefixes<G: Guard>(
     guard: &mut G,
     bytes: &[u8],
     heads: impl Fn(&G) -> u64,
@@ -42,7 +42,7 @@ fn watch<G: Guard>(
     }
 }
 
-fn fields(head: &[u8]) -> usize {
+fn field_count(head: &[u8]) -> usize {
     let lines = head
         .trim_ascii_start()
         .windows(2)
@@ -53,7 +53,7 @@ fn fields(head: &[u8]) -> usize {
 
 pub(crate) fn check_request(bytes: &[u8], limits: HeadLimits) {
     let mut guard = RequestValidator::new(limits);
-    watch(&mut guard, bytes, RequestValidator::heads_seen, |head| {
+    check_prefixes(&mut guard, bytes, RequestValidator::heads_seen, |head| {
         let mut headers = [EMPTY_HEADER; 128];
         let mut request = Request::new(&mut headers);
         let parsed = request.parse(head).unwrap_or_else(|error| {
@@ -62,7 +62,7 @@ pub(crate) fn check_request(bytes: &[u8], limits: HeadLimits) {
         if parsed.is_complete() {
             assert_eq!(
                 request.headers.len(),
-                fields(head),
+                field_count(head),
                 "{}",
                 head.escape_ascii()
             );
@@ -77,7 +77,7 @@ pub(crate) fn check_request(bytes: &[u8], limits: HeadLimits) {
 
 pub(crate) fn check_response(bytes: &[u8], kind: RequestKind, limits: HeadLimits) {
     let mut guard = expecting(kind, limits);
-    watch(
+    check_prefixes(
         &mut guard,
         bytes,
         proxy_framing::ResponseValidator::heads_seen,
@@ -90,7 +90,7 @@ pub(crate) fn check_response(bytes: &[u8], kind: RequestKind, limits: HeadLimits
             if parsed.is_complete() {
                 assert_eq!(
                     response.headers.len(),
-                    fields(head),
+                    field_count(head),
                     "{}",
                     head.escape_ascii()
                 );
@@ -101,26 +101,26 @@ pub(crate) fn check_response(bytes: &[u8], kind: RequestKind, limits: HeadLimits
 }
 
 #[test]
-fn httparse_takes_every_request_head_that_the_guard_takes() {
+fn httparse_accepts_every_request_head_that_the_validator_accepts() {
     for (_, _, bytes) in tables::requests() {
         check_request(&bytes, LIMITS);
     }
 }
 
 #[test]
-fn httparse_takes_every_response_head_that_the_guard_takes() {
+fn httparse_accepts_every_response_head_that_the_validator_accepts() {
     for (_, kind, _, bytes) in tables::responses() {
         check_response(bytes, kind, LIMITS);
     }
 }
 
 #[test]
-fn every_byte_in_every_place_of_a_request_head_is_taken_alike() {
+fn httparse_agrees_on_every_byte_at_every_position_of_a_request_head() {
     let head = b"GET http://a:1/b?c HTTP/1.1\r\nHost: a:1\r\nX-y: z \r\n\r\n";
-    for place in 0..head.len() {
+    for position in 0..head.len() {
         for byte in 0..=u8::MAX {
             let mut changed = head.to_vec();
-            if let Some(slot) = changed.get_mut(place) {
+            if let Some(slot) = changed.get_mut(position) {
                 *slot = byte;
             }
             check_request(&changed, LIMITS);
@@ -129,12 +129,12 @@ fn every_byte_in_every_place_of_a_request_head_is_taken_alike() {
 }
 
 #[test]
-fn every_byte_in_every_place_of_a_response_head_is_taken_alike() {
+fn httparse_agrees_on_every_byte_at_every_position_of_a_response_head() {
     let head = b"HTTP/1.1 200 OK\r\nX-y: z \r\nContent-Length: 0\r\n\r\n";
-    for place in 0..head.len() {
+    for position in 0..head.len() {
         for byte in 0..=u8::MAX {
             let mut changed = head.to_vec();
-            if let Some(slot) = changed.get_mut(place) {
+            if let Some(slot) = changed.get_mut(position) {
                 *slot = byte;
             }
             check_response(&changed, RequestKind::Other, LIMITS);

@@ -219,21 +219,21 @@ fn check_response(bytes: &[u8], kind: RequestKind) {
 }
 
 #[test]
-fn hyper_reads_the_requests_of_the_tables_alike() {
+fn hyper_agrees_on_the_requests_of_the_tables() {
     for (_, _, bytes) in tables::requests() {
         check_requests(&bytes);
     }
 }
 
 #[test]
-fn hyper_reads_the_responses_of_the_tables_alike() {
+fn hyper_agrees_on_the_responses_of_the_tables() {
     for (_, kind, _, bytes) in tables::responses() {
         check_response(bytes, kind);
     }
 }
 
 #[test]
-fn hyper_takes_every_byte_in_every_place_alike() {
+fn hyper_agrees_on_every_byte_at_every_position() {
     let stream = b"POST http://a:1/b?c HTTP/1.1\r\nHost: a:1\r\nTransfer-Encoding: chunked\r\n\r\n\
         3;x=y\r\nabc\r\n0\r\nX-y: z\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nab";
     for place in 0..stream.len() {
@@ -251,12 +251,12 @@ proptest! {
     #![proptest_config(cases::tries(256))]
 
     #[test]
-    fn hyper_reads_legal_requests_alike(bytes in decoding::legal_requests()) {
+    fn hyper_agrees_on_legal_requests(bytes in decoding::legal_requests()) {
         check_requests(&bytes);
     }
 
     #[test]
-    fn hyper_reads_legal_responses_alike(bytes in decoding::legal_response()) {
+    fn hyper_agrees_on_legal_responses(bytes in decoding::legal_response()) {
         check_response(&bytes, RequestKind::Other);
     }
 }

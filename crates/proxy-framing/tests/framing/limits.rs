@@ -171,7 +171,7 @@ fn a_target_of_the_limit_passes_and_one_byte_more_is_refused() {
 }
 
 #[test]
-fn limits_of_zero_refuse_what_they_bound() {
+fn limits_of_zero_refuse_every_request() {
     let none = HeadLimits {
         max_head_bytes: 0,
         max_header_count: 0,
@@ -239,7 +239,7 @@ fn limits_of_zero_refuse_what_they_bound() {
 }
 
 #[test]
-fn limits_beyond_what_the_http_crate_holds_are_cut_down() {
+fn limits_above_the_maximum_of_the_http_crate_are_capped() {
     let most = HeadLimits {
         max_head_bytes: u32::MAX,
         max_header_count: u32::MAX,

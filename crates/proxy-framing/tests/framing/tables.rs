@@ -79,7 +79,7 @@ fn every_response_gets_its_verdict() {
 }
 
 #[test]
-fn no_cut_changes_what_becomes_of_a_request() {
+fn a_request_is_read_the_same_for_every_split() {
     for (name, _, bytes) in requests() {
         let whole = drive::request(&bytes, LIMITS);
         for outcome in cuts(&bytes, |pieces| {
@@ -91,7 +91,7 @@ fn no_cut_changes_what_becomes_of_a_request() {
 }
 
 #[test]
-fn no_cut_changes_what_becomes_of_a_response() {
+fn a_response_is_read_the_same_for_every_split() {
     for (name, kind, _, bytes) in responses() {
         let whole = drive::response(bytes, kind, LIMITS);
         for outcome in cuts(bytes, |pieces| {

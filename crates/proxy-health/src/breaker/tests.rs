@@ -114,7 +114,7 @@ fn results_from_an_earlier_state_are_ignored() {
 }
 
 #[test]
-fn every_phase_fits_the_word() {
+fn every_phase_fits_in_the_packed_word() {
     let phases = [
         Phase::Closed { failures: u32::MAX },
         Phase::Open { until_ms: 1 << 45 },

@@ -61,7 +61,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn a_section_is_decoded_as_it_was_written() {
+    fn a_section_survives_a_round_trip() {
         let mut fields = HeaderMap::new();
         let mut secret = HeaderValue::from_static("s3cr3t");
         secret.set_sensitive(true);

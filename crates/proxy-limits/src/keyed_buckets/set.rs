@@ -14,10 +14,11 @@ pub(super) const WAYS: usize = 16;
 /// Rounds in which threads may withdraw each other's announcements before one shares a bucket.
 const ROUNDS: u8 = 200;
 
-const FREE: u64 = 0;
+/// Value of a slot without a key.
+const FREE_KEY: u64 = 0;
 
-/// An announced key carries a mark that is not zero here, another in each round.
-const MARK: u64 = 0xff;
+/// Bits that tell the announcements of a key apart, other ones in each round; 0 in a confirmed key.
+const ANNOUNCEMENT_MASK: u64 = 0xff;
 
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -50,10 +51,10 @@ struct Announcement<'s> {
 }
 
 impl Set {
-    /// The form of a hash that slots hold: not free, and without a mark.
+    /// The confirmed form of a hash: not [`FREE_KEY`], and without bits of an announcement.
     #[inline]
     pub(super) fn key_from_hash(hash: u64) -> u64 {
-        (hash & !MARK).max(MARK + 1)
+        (hash & !ANNOUNCEMENT_MASK).max(ANNOUNCEMENT_MASK + 1)
     }
 
     #[inline]
@@ -70,7 +71,7 @@ impl Set {
     #[cfg(test)]
     pub(super) fn keys(&self) -> impl Iterator<Item = u64> {
         let keys = self.keys.iter().map(|key| key.load(Ordering::SeqCst));
-        keys.filter(|key| *key != FREE && key & MARK == 0)
+        keys.filter(|key| *key != FREE_KEY && key & ANNOUNCEMENT_MASK == 0)
     }
 
     /// Inserts `key` with `word`: into a free slot if `may_add`, else into the slot of the key with
@@ -96,7 +97,7 @@ impl Set {
             let Some(announced) = self.announce(value, may_add, &order) else {
                 continue;
             };
-            dropped += usize::from(announced.before != FREE);
+            dropped += usize::from(announced.before != FREE_KEY);
             if self.withdraw_others(key, &announced) && announced.confirm(key, word) {
                 return Inserted {
                     word: announced.slot.word,
@@ -118,7 +119,7 @@ impl Set {
         let Some((slot, held)) = self.least(order) else {
             return false;
         };
-        replace(slot.key, held, FREE)
+        replace(slot.key, held, FREE_KEY)
     }
 
     fn announce(
@@ -129,8 +130,8 @@ impl Set {
     ) -> Option<Announcement<'_>> {
         let free = || {
             let mut slots = self.slots();
-            let slot = slots.find(|slot| slot.key.load(Ordering::SeqCst) == FREE)?;
-            Some((slot, FREE))
+            let slot = slots.find(|slot| slot.key.load(Ordering::SeqCst) == FREE_KEY)?;
+            Some((slot, FREE_KEY))
         };
         let found = if may_add { free() } else { None };
         let (slot, before) = found.or_else(|| self.least(order)).or_else(free)?;
@@ -146,12 +147,12 @@ impl Set {
     fn withdraw_others(&self, key: u64, own: &Announcement<'_>) -> bool {
         for slot in self.slots() {
             let held = slot.key.load(Ordering::SeqCst);
-            if std::ptr::eq(slot.key, own.slot.key) || held & !MARK != key {
+            if std::ptr::eq(slot.key, own.slot.key) || held & !ANNOUNCEMENT_MASK != key {
                 continue;
             }
             // A failed withdrawal means that the other was confirmed, or has moved: search again.
-            if held == key || !replace(slot.key, held, FREE) {
-                replace(own.slot.key, own.value, FREE);
+            if held == key || !replace(slot.key, held, FREE_KEY) {
+                replace(own.slot.key, own.value, FREE_KEY);
                 return false;
             }
         }
@@ -162,7 +163,7 @@ impl Set {
     fn least(&self, order: impl Fn(u64) -> i64) -> Option<(Slot<'_>, u64)> {
         let confirmed = self.slots().filter_map(|slot| {
             let held = slot.key.load(Ordering::SeqCst);
-            (held != FREE && held & MARK == 0).then_some((slot, held))
+            (held != FREE_KEY && held & ANNOUNCEMENT_MASK == 0).then_some((slot, held))
         });
         confirmed.min_by_key(|(slot, _)| order(slot.word.load(Ordering::Relaxed)))
     }
@@ -208,11 +209,11 @@ mod tests {
 
     fn held(set: &Set) -> Vec<u64> {
         let keys = set.keys.iter().map(|key| key.load(Ordering::SeqCst));
-        keys.filter(|key| *key != FREE).collect()
+        keys.filter(|key| *key != FREE_KEY).collect()
     }
 
     #[test]
-    fn the_key_with_the_least_word_makes_room() {
+    fn the_key_with_the_lowest_word_is_evicted() {
         let set = Set::default();
         let keys: Vec<u64> = (1..=WAYS as u64 + 1).map(|key| key << 8).collect();
         for (word, key) in (100..).zip(&keys) {

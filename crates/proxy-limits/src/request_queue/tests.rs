@@ -87,7 +87,7 @@ fn a_full_queue_refuses_its_greatest_client_to_make_room() {
 }
 
 #[test]
-fn a_queue_of_no_length_lets_none_wait() {
+fn a_queue_of_length_0_refuses_every_request() {
     assert!(queue(0).push(claim(1), 0).is_err());
 }
 
@@ -262,7 +262,7 @@ impl Plain {
 
 proptest! {
     #[test]
-    fn the_queue_does_what_a_plain_one_does(
+    fn the_queue_agrees_with_a_simple_model(
         steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_u32..5, any::<usize>()), 1..200),
     ) {
         let mut queue = queue(1_000);

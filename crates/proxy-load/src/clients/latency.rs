@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_answers_that_came() {
+    fn quantiles_are_observed_values() {
         let mut recorder = LatencyRecorder::default();
         for millis in (1..=1_001).rev() {
             recorder.record(Duration::from_millis(millis));

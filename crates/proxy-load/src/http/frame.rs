@@ -132,7 +132,7 @@ mod tests {
     };
 
     #[test]
-    fn a_frame_is_read_as_it_was_written() {
+    fn a_frame_survives_a_round_trip() {
         let mut bytes = Vec::new();
         FRAME.write(&mut bytes);
         assert_eq!(bytes, b"\x00\x00\x05\x01\x05\x01\x02\x03\x05block");

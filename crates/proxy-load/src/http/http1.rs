@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_whole_once_however_it_comes() {
+    fn an_answer_is_complete_once_for_every_split() {
         let text = "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nxxxxx";
         for size in 1..=text.len() {
             assert_eq!(answer(text, size), Ok(vec![SINCE]), "in pieces of {size}");

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_whole_once_however_it_comes() {
+    fn an_answer_is_complete_once_for_every_split() {
         let bytes = written(&[
             frame(Kind::Settings, 0, 0, b""),
             frame(
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn pings_come_back() {
+    fn pings_are_answered() {
         let ping = frame(Kind::Ping, 0, 0, b"12345678");
         let echo = frame(Kind::Ping, Frame::ACK, 0, b"12345678");
         assert_eq!(

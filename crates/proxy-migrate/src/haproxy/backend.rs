@@ -39,7 +39,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         match line.word(0) {
             "server" => is_checked |= server(site, &mut upstream, line, &mut probe),
             "balance" => balance(site, &mut upstream, line),
-            "cookie" => put(&mut upstream, "load-balancing", "sticky"),
+            "cookie" => replace_setting(&mut upstream, "load-balancing", "sticky"),
             "http-check" if line.word(1) == "send" => {
                 check_path = line.option("uri").map(str::to_owned).or(check_path);
             }
@@ -92,7 +92,7 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
 }
 
 /// Sets a setting of an upstream, replacing one with the same name.
-fn put(upstream: &mut Upstream, name: &str, value: &str) {
+fn replace_setting(upstream: &mut Upstream, name: &str, value: &str) {
     upstream.settings.retain(|it| !it.is(name));
     upstream.settings.push(Node::text(name, value));
 }
@@ -316,7 +316,7 @@ fn server(site: &mut Site, upstream: &mut Upstream, line: &Line, probe: &mut Nod
         upstream.tls = Some(tls(site, line));
     }
     if line.has("proto") && line.option("proto") == Some("h2") {
-        put(upstream, "protocol", "h2");
+        replace_setting(upstream, "protocol", "h2");
     }
     send_proxy(site, upstream, line);
     if line.has("maxconn") {
@@ -454,6 +454,6 @@ fn balance(site: &mut Site, upstream: &mut Upstream, line: &Line) {
     };
     let is_sticky = |it: &Node| it.is("load-balancing") && it.first() == Some("\"sticky\"");
     if !upstream.settings.iter().any(is_sticky) {
-        put(upstream, "load-balancing", word);
+        replace_setting(upstream, "load-balancing", word);
     }
 }

@@ -25,25 +25,25 @@ pub(super) fn read<'l>(
     let mut accepts_tls = false;
     let mut is_closed = false;
     for line in rules.filter(|line| checks::is_rule(line)) {
-        let is_read = match Kind::from_line(line, section) {
-            Kind::Passive => true,
-            Kind::AcceptTls => {
+        let is_read = match RuleEffect::from_line(line, section) {
+            RuleEffect::Passive => true,
+            RuleEffect::AcceptTls => {
                 accepts_tls = true;
                 true
             }
             // A listener that reads server names closes connections without a handshake.
-            Kind::RejectOthers => reads_names,
-            Kind::RejectAll => reads_names && accepts_tls,
-            Kind::RejectFrom(sources) => {
+            RuleEffect::RejectOthers => reads_names,
+            RuleEffect::RejectAll => reads_names && accepts_tls,
+            RuleEffect::RejectFrom(sources) => {
                 networks.deny.extend(sources);
                 true
             }
-            Kind::RejectAllBut(sources) => {
+            RuleEffect::RejectAllBut(sources) => {
                 let is_first = networks.allow.is_empty();
                 networks.allow.extend(sources);
                 is_first
             }
-            Kind::Unknown => false,
+            RuleEffect::Unknown => false,
         };
         if !is_read {
             is_closed = true;
@@ -57,7 +57,7 @@ pub(super) fn read<'l>(
 
 /// Effect of a rule on connections.
 #[derive(Debug)]
-enum Kind {
+enum RuleEffect {
     Passive,
     /// Accepts connections with a TLS handshake.
     AcceptTls,
@@ -69,7 +69,7 @@ enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl RuleEffect {
     fn from_line(line: &Line, section: &Section) -> Self {
         if !checks::is_check(line) {
             // An `accept` may exempt connections from a later `reject`.

@@ -10,7 +10,7 @@ use super::virtual_host::Server;
 use super::{advice, checks, policies, proxy};
 use crate::site::path_regex::{self, Converted};
 use crate::site::{Path, Policies, Route, Service, Site, escaped};
-use order::{Kind, Matcher, Ordered};
+use order::{Matcher, Ordered, PathComparison};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
@@ -38,10 +38,15 @@ pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Dir
         &mut locations,
         &mut matchers,
     );
-    let has_root = matchers
+    let has_root = matchers.iter().any(|it| {
+        matches!(
+            it.kind,
+            PathComparison::Prefix | PathComparison::PrefixFirst
+        ) && it.text == "/"
+    });
+    let exact = matchers
         .iter()
-        .any(|it| matches!(it.kind, Kind::Prefix | Kind::PrefixFirst) && it.text == "/");
-    let exact = matchers.iter().filter(|it| it.kind == Kind::Exact);
+        .filter(|it| it.kind == PathComparison::Exact);
     let exact: HashSet<&str> = exact.map(|it| it.text.as_str()).collect();
     for ordered in order::ordered(&matchers) {
         if site.is_full() {
@@ -52,7 +57,9 @@ pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Dir
         };
         let missing_slash = matchers
             .get(ordered.location)
-            .filter(|it| it.kind == Kind::Prefix || it.kind == Kind::PrefixFirst)
+            .filter(|it| {
+                it.kind == PathComparison::Prefix || it.kind == PathComparison::PrefixFirst
+            })
             .and_then(|it| it.text.strip_suffix('/'))
             .filter(|path| !path.is_empty() && !exact.contains(path));
         if let Some(path) = missing_slash.filter(|_| ordered.is_last(&matchers)) {
@@ -97,8 +104,8 @@ fn collect<'d>(
     for directive in block.iter().filter(|it| it.name == "location") {
         let (mut is_wider, mut is_closed) = (false, false);
         let (kind, text) = match modifier(directive) {
-            (Some("="), Some(path)) => (Kind::Exact, path.to_owned()),
-            (Some("^~"), Some(path)) => (Kind::PrefixFirst, path.to_owned()),
+            (Some("="), Some(path)) => (PathComparison::Exact, path.to_owned()),
+            (Some("^~"), Some(path)) => (PathComparison::PrefixFirst, path.to_owned()),
             (Some(operator @ ("~" | "~*")), Some(written)) => {
                 let text = match path_regex::converted(written, operator == "~*") {
                     Converted::Same(text) => text,
@@ -116,15 +123,17 @@ fn collect<'d>(
                         "locations within an expression are not carried over: write their routes; it answers 501 until then",
                     );
                 }
-                (Kind::Regex, text)
+                (PathComparison::Regex, text)
             }
-            (None, Some(path)) if path.starts_with('/') => (Kind::Prefix, path.to_owned()),
+            (None, Some(path)) if path.starts_with('/') => {
+                (PathComparison::Prefix, path.to_owned())
+            }
             (_, name) => {
                 note_unreachable(site, directive, scope, name.unwrap_or_default());
                 continue;
             }
         };
-        if kind != Kind::Regex && !is_path(&text) {
+        if kind != PathComparison::Regex && !is_path(&text) {
             site.note(
                 &directive.place,
                 &directive.shown(),
@@ -133,8 +142,10 @@ fn collect<'d>(
             continue;
         }
         let text = match kind {
-            Kind::Regex => text,
-            Kind::Exact | Kind::Prefix | Kind::PrefixFirst => encoded(&text),
+            PathComparison::Regex => text,
+            PathComparison::Exact | PathComparison::Prefix | PathComparison::PrefixFirst => {
+                encoded(&text)
+            }
         };
         let scope = scope.within(directive.children());
         let position = locations.len();
@@ -145,7 +156,7 @@ fn collect<'d>(
             is_closed,
         });
         matchers.push(Matcher { kind, text, parent });
-        if kind != Kind::Regex {
+        if kind != PathComparison::Regex {
             let inner = Some(position);
             collect(
                 site,
@@ -214,7 +225,7 @@ impl Ordered {
     /// it.
     fn is_last(&self, matchers: &[Matcher]) -> bool {
         let kind = matchers.get(self.location).map(|it| it.kind);
-        kind != Some(Kind::Regex) && self.is_known
+        kind != Some(PathComparison::Regex) && self.is_known
     }
 }
 

@@ -107,7 +107,7 @@ impl<'d> Stream<'d> {
         let known = self.upstreams.entry((*name, sends_header));
         let ours = known.or_insert_with(|| {
             let ours = site.upstream_name(name);
-            upstream::read_as(site, definition, &ours, header(sends_header));
+            upstream::read_as(site, definition, &ours, send_proxy_setting(sends_header));
             ours
         });
         Some(ours.clone())
@@ -115,7 +115,7 @@ impl<'d> Stream<'d> {
 }
 
 /// Setting of an upstream for `proxy_protocol on`, which sends version 1.
-fn header(sends_header: bool) -> Option<Node> {
+fn send_proxy_setting(sends_header: bool) -> Option<Node> {
     sends_header.then(|| Node::text("send-proxy", "v1"))
 }
 
@@ -174,20 +174,20 @@ fn read_server<'d>(
     }
     let unknown = children.iter().find(|it| !is_known(it)).or(outer);
     if let Some(directive) = unknown {
-        return close(site, directive);
+        return note_unconverted(site, directive);
     }
     let Some((pass, to)) = scope
         .last("proxy_pass")
         .and_then(|pass| Some((pass, pass.word(0)?)))
     else {
-        return close(site, server);
+        return note_unconverted(site, server);
     };
     let has_tls = children
         .iter()
         .any(|it| it.name == "listen" && it.words.iter().any(|word| word == "ssl"));
     let map = stream.map_of(&scope, to, has_tls);
     if to.starts_with('$') && map.is_none() {
-        return close(site, pass);
+        return note_unconverted(site, pass);
     }
     let Some(networks) = policies::access(site, &scope) else {
         return site.note(
@@ -197,7 +197,7 @@ fn read_server<'d>(
         );
     };
     if networks.is_closed {
-        return close(site, server);
+        return note_unconverted(site, server);
     }
     let relay = if map.is_some() && !has_tls {
         Relay::Passthrough
@@ -210,10 +210,10 @@ fn read_server<'d>(
             hosts: Vec::new(),
             target: to,
         }],
-        None => return close(site, pass),
+        None => return note_unconverted(site, pass),
     };
     if cases.is_empty() {
-        return close(site, server);
+        return note_unconverted(site, server);
     }
     let sends_header = scope.word("proxy_protocol") == Some("on");
     let listens = children.iter().filter(|it| it.name == "listen");
@@ -228,14 +228,14 @@ fn read_server<'d>(
             return;
         }
         let mut route = case_route(site, stream, &case, sends_header);
-        apply(site, &mut route, &scope, &networks);
+        apply_policies(site, &mut route, &scope, &networks);
         route.listeners.clone_from(&names);
         site.push_route(route);
     }
 }
 
 /// Notes the directive that prevents the conversion of a server.
-fn close(site: &mut Site, directive: &Directive) {
+fn note_unconverted(site: &mut Site, directive: &Directive) {
     let advice = match &*directive.name {
         "proxy_pass" => "write an upstream, or a route for each server name with `host`",
         "proxy_ssl" => "relayed bytes are not encrypted again: pass TLS through to the target",
@@ -259,7 +259,7 @@ fn case_route(
 ) -> Route {
     let to = case.target;
     let named = stream.upstream(site, to, sends_header);
-    let upstream = named.unwrap_or_else(|| target(site, to, sends_header));
+    let upstream = named.unwrap_or_else(|| target_upstream(site, to, sends_header));
     let part = case.hosts.first().map_or(to, String::as_str);
     let name = site.route_name(&format!("stream {}", part.replace('*', "any")));
     let mut route = Route::new(name, Service::Upstream(upstream));
@@ -267,12 +267,12 @@ fn case_route(
     route
 }
 
-/// Name of the upstream with a single target.
-fn target(site: &mut Site, to: &str, sends_header: bool) -> String {
+/// Returns the name of an upstream with the single target `to`, which is added if there is none.
+fn target_upstream(site: &mut Site, to: &str, sends_header: bool) -> String {
     let address = to.replace("localhost:", "127.0.0.1:");
     let plain = Upstream {
         targets: vec![(address, 1)],
-        settings: header(sends_header).into_iter().collect(),
+        settings: send_proxy_setting(sends_header).into_iter().collect(),
         ..Upstream::default()
     };
     if let Some(same) = site.upstream_like(&plain) {
@@ -286,7 +286,8 @@ fn target(site: &mut Site, to: &str, sends_header: bool) -> String {
     name
 }
 
-fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>, networks: &Networks) {
+/// Applies networks and timeouts of a server to its route.
+fn apply_policies(site: &mut Site, route: &mut Route, scope: &Scope<'_>, networks: &Networks) {
     let Networks { allow, deny, .. } = networks;
     route.policies.allow.clone_from(allow);
     route.policies.deny.clone_from(deny);

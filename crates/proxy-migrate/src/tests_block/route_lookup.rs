@@ -19,7 +19,7 @@ const MAX_KEYS: usize = 400_000;
 const MAX_REGEXES: usize = 200;
 
 /// Rank of an exact match of a path or host.
-const WHOLE: usize = usize::MAX;
+const EXACT_RANK: usize = usize::MAX;
 
 /// Order in which routes are tried: by priority, host, and path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ impl TopTwo {
     }
 
     /// Returns the highest rank of another route than `route`.
-    fn besides(&self, route: usize) -> Option<Rank> {
+    fn highest_except(&self, route: usize) -> Option<Rank> {
         let both = [self.first, self.second].into_iter().flatten();
         let others = both.filter(|(_, it)| *it != route);
         others.map(|(rank, _)| rank).max()
@@ -142,8 +142,8 @@ impl<'s> RoutesByCondition<'s> {
         if self.keys > MAX_KEYS {
             let rank = Rank {
                 priority,
-                host: WHOLE,
-                path: WHOLE,
+                host: EXACT_RANK,
+                path: EXACT_RANK,
             };
             self.anywhere.add(rank, position);
             return;
@@ -171,12 +171,17 @@ impl<'s> RoutesByCondition<'s> {
 
     /// Returns true if another route takes the request of the route at `position`, or possibly
     /// does.
-    pub(super) fn takes(&self, position: usize, route: &Route, sample: Sample<'_>) -> bool {
+    pub(super) fn may_be_shadowed(
+        &self,
+        position: usize,
+        route: &Route,
+        sample: Sample<'_>,
+    ) -> bool {
         if sample.path.len() > MAX_PATH_BYTES || sample.host.len() > MAX_PATH_BYTES {
             return true;
         }
         let own = own_rank(route, sample);
-        let mut highest = self.anywhere.besides(position);
+        let mut highest = self.anywhere.highest_except(position);
         let listener = Some(sample.listener.name.as_str());
         // Routes without a listener take requests, but no relayed connections.
         let all = sample.listener.relay.is_none().then_some(None);
@@ -191,7 +196,7 @@ impl<'s> RoutesByCondition<'s> {
                         path: *path,
                     };
                     let best = self.by_key.get(&key);
-                    highest = highest.max(best.and_then(|best| best.besides(position)));
+                    highest = highest.max(best.and_then(|best| best.highest_except(position)));
                 }
             }
         }
@@ -201,7 +206,7 @@ impl<'s> RoutesByCondition<'s> {
     /// Returns true if another route's expression matches the request with the same rank or a
     /// higher one.
     fn may_match(&self, position: usize, own: Rank, sample: Sample<'_>) -> bool {
-        let is_exact = own.path == WHOLE;
+        let is_exact = own.path == EXACT_RANK;
         if self.has_more_regexes && !is_exact {
             return true;
         }
@@ -209,7 +214,7 @@ impl<'s> RoutesByCondition<'s> {
         self.regexes.iter().any(|(other, regex, route)| {
             work::step();
             let hosts = route.hosts.iter();
-            let host = hosts.filter(|host| meets(host, sample.host));
+            let host = hosts.filter(|host| host_matches(host, sample.host));
             let host = match route.hosts.as_slice() {
                 [] => Some(0),
                 _ => host.map(|host| host_rank(host)).max(),
@@ -222,7 +227,7 @@ impl<'s> RoutesByCondition<'s> {
                     let rank = Rank {
                         priority: priority(route),
                         host,
-                        path: WHOLE - 1,
+                        path: EXACT_RANK - 1,
                     };
                     rank >= own
                 })
@@ -266,15 +271,15 @@ fn host_rank(host: &str) -> usize {
     if host.contains('*') {
         host.len()
     } else {
-        WHOLE
+        EXACT_RANK
     }
 }
 
 /// Returns the key and rank of a condition on paths; `None` for an expression.
 fn path_key(path: &Path) -> Option<(PathKey<'_>, usize)> {
     Some(match path {
-        Path::Exact(path) => (PathKey::Exact(path), WHOLE),
-        Path::Beginning(text) => (PathKey::Beginning(text), WHOLE - 1),
+        Path::Exact(path) => (PathKey::Exact(path), EXACT_RANK),
+        Path::Beginning(text) => (PathKey::Beginning(text), EXACT_RANK - 1),
         Path::Prefix(prefix) => {
             let stem = prefix.trim_end_matches('/');
             (PathKey::Within(stem), prefix.len())
@@ -284,15 +289,21 @@ fn path_key(path: &Path) -> Option<(PathKey<'_>, usize)> {
 }
 
 /// Returns true if a host matches a condition.
-fn meets(condition: &str, host: &str) -> bool {
+fn host_matches(condition: &str, host: &str) -> bool {
     let below = condition.strip_prefix('*');
     below.map_or(condition == host, |it| host.ends_with(it))
 }
 
 /// Returns the rank of a route for its own request.
 fn own_rank(route: &Route, sample: Sample<'_>) -> Rank {
-    let hosts = route.hosts.iter().filter(|it| meets(it, sample.host));
-    let paths = route.paths.iter().filter_map(|it| matched(it, sample.path));
+    let hosts = route
+        .hosts
+        .iter()
+        .filter(|it| host_matches(it, sample.host));
+    let paths = route
+        .paths
+        .iter()
+        .filter_map(|it| matching_rank(it, sample.path));
     Rank {
         priority: priority(route),
         host: hosts.map(|host| host_rank(host)).max().unwrap_or(0),
@@ -301,7 +312,7 @@ fn own_rank(route: &Route, sample: Sample<'_>) -> Rank {
 }
 
 /// Returns the rank of a condition; `None` if the path does not match it.
-fn matched(condition: &Path, path: &str) -> Option<usize> {
+fn matching_rank(condition: &Path, path: &str) -> Option<usize> {
     let (key, rank) = path_key(condition)?;
     let is_met = match key {
         PathKey::Any => true,
@@ -356,13 +367,13 @@ mod tests {
                 path: path_of_sample,
             };
             let lookup = RoutesByCondition::new(&site);
-            let taken = lookup.takes(own, &site.routes[own], sample);
+            let taken = lookup.may_be_shadowed(own, &site.routes[own], sample);
             assert_eq!(taken, expected, "{host} {path:?}");
         }
     }
 
     #[test]
-    fn a_look_up_takes_as_many_steps_among_many_routes() {
+    fn a_look_up_takes_constant_steps_for_any_number_of_routes() {
         let steps = |count: usize| {
             let mut site = Site::default();
             for number in 0..count {
@@ -375,7 +386,7 @@ mod tests {
                 path: "/7/sample",
             };
             let lookup = RoutesByCondition::new(&site);
-            work::steps_of(|| lookup.takes(7, &site.routes[7], sample)).0
+            work::steps_of(|| lookup.may_be_shadowed(7, &site.routes[7], sample)).0
         };
         assert_eq!(steps(10), steps(1_000));
     }

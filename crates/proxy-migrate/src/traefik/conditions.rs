@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn matchers_that_must_all_hold_are_what_they_have_in_common() {
+    fn matchers_that_must_all_match_are_intersected() {
         for (rule, hosts, paths) in [
             ("Host(`A.test`) && Path(`/x`)", "a.test", "/x"),
             (

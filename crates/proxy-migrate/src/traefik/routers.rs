@@ -40,7 +40,7 @@ struct Case<'r, 'd> {
 
 /// How requests are answered.
 #[derive(Clone, Copy)]
-enum Answer<'r, 'd> {
+enum Responder<'r, 'd> {
     Router(&'r Router<'d>),
     NotFound,
     NotMigrated,
@@ -193,7 +193,7 @@ pub(super) fn write(site: &mut Site, configuration: &Configuration<'_>, routers:
             writer.push(
                 site,
                 &case.conditions,
-                Answer::Router(case.router),
+                Responder::Router(case.router),
                 listeners,
             );
             continue;
@@ -206,7 +206,7 @@ pub(super) fn write(site: &mut Site, configuration: &Configuration<'_>, routers:
                 "a part of the rule has no counterpart; requests that meet the rest of it are answered 501",
             );
         }
-        writer.push(site, &case.conditions, Answer::NotMigrated, listeners);
+        writer.push(site, &case.conditions, Responder::NotMigrated, listeners);
     }
     site.agents = writer.agents.nodes;
 }
@@ -228,7 +228,7 @@ impl Writer<'_, '_> {
         case: &Case<'_, '_>,
         later: &[Case<'_, '_>],
     ) -> bool {
-        let mut routes: Vec<(Conditions, Answer<'_, '_>, Vec<&str>)> = Vec::new();
+        let mut routes: Vec<(Conditions, Responder<'_, '_>, Vec<&str>)> = Vec::new();
         for negated in &case.negated {
             if negated.is_wider {
                 return false;
@@ -256,13 +256,13 @@ impl Writer<'_, '_> {
                 if both.is_wider || !other.negated.is_empty() {
                     return false;
                 }
-                routes.push((both, Answer::Router(other.router), listeners));
+                routes.push((both, Responder::Router(other.router), listeners));
             }
             if region.is_wider {
                 return false;
             }
             let listeners = case.router.listeners.clone();
-            routes.push((region, Answer::NotFound, listeners));
+            routes.push((region, Responder::NotFound, listeners));
         }
         for (conditions, answer, listeners) in &routes {
             self.push(site, conditions, *answer, listeners);
@@ -274,23 +274,23 @@ impl Writer<'_, '_> {
         &mut self,
         site: &mut Site,
         conditions: &Conditions,
-        answer: Answer<'_, '_>,
+        answer: Responder<'_, '_>,
         listeners: &[&str],
     ) {
         let service = match answer {
-            Answer::NotFound => Service::refusal(404),
-            Answer::NotMigrated | Answer::Router(_) => Service::not_migrated(),
+            Responder::NotFound => Service::refusal(404),
+            Responder::NotMigrated | Responder::Router(_) => Service::not_migrated(),
         };
         let wanted = match answer {
-            Answer::Router(router) => router.entry.key.as_str(),
-            Answer::NotFound => "not found",
-            Answer::NotMigrated => "not migrated",
+            Responder::Router(router) => router.entry.key.as_str(),
+            Responder::NotFound => "not found",
+            Responder::NotMigrated => "not migrated",
         };
         let name = site.route_name(wanted);
         let mut route = Route::new(name, service);
         route.listeners = listeners.iter().map(|it| (*it).to_owned()).collect();
         conditions.write(&mut route);
-        if let Answer::Router(router) = answer {
+        if let Responder::Router(router) = answer {
             self.push_router(site, route, router);
         } else {
             self.finish(site, route);

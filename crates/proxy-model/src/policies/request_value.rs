@@ -264,7 +264,7 @@ impl RequestValues<'_> {
         } = *self;
         let part = match value {
             RequestValue::ClientIp => {
-                // A `String` takes every text.
+                // Writing to a `String` cannot fail.
                 _ = write!(text, "{client_ip}");
                 return;
             }
@@ -308,7 +308,7 @@ fn write_time(since_1970: Duration, text: &mut String) {
     let (days, of_day) = (secs / 86_400, secs % 86_400);
     let Date { year, month, day } = Date::from_days(days);
     let (hour, minute, second) = (of_day / 3_600, of_day / 60 % 60, of_day % 60);
-    // A `String` takes every text.
+    // Writing to a `String` cannot fail.
     _ = write!(
         text,
         "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{millis:03}Z"

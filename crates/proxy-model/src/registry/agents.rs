@@ -130,7 +130,7 @@ settings! {
     /// Treatment of requests while the agent is unavailable. Required, because neither choice is a
     /// safe default.
     FAILURE_MODE: Choice<FailureMode>, Required =
-        choice("agents.agent.failure-mode", MODES).enforced("proxy-pipeline", "a_failing_agent_that_is_open_lets_requests_pass");
+        choice("agents.agent.failure-mode", MODES).enforced("proxy-pipeline", "requests_pass_a_failing_agent_with_failure_mode_open");
     /// The agent's protocol. `ext-authz` and `forward-auth` decide only about the heads of
     /// requests.
     PROTOCOL: Choice<AgentProtocol>, DefaultValue<AgentProtocol> =

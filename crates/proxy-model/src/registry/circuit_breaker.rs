@@ -26,10 +26,10 @@ settings! {
     SUCCESS_THRESHOLD: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.circuit-breaker.success-threshold", 1, 1_000, "successes")
             .or(1)
-            .enforced("proxy-pipeline", "a_half_open_breaker_lets_as_many_try_as_written");
+            .enforced("proxy-pipeline", "a_half_open_breaker_admits_the_configured_number_of_probes");
     /// Concurrent trial requests while the breaker is half-open.
     HALF_OPEN_MAX_REQUESTS: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.circuit-breaker.half-open-max-requests", 1, 1_000, "requests")
             .or(1)
-            .enforced("proxy-pipeline", "a_half_open_breaker_lets_as_many_try_as_written");
+            .enforced("proxy-pipeline", "a_half_open_breaker_admits_the_configured_number_of_probes");
 }

@@ -83,21 +83,21 @@ settings! {
         .enforced("proxyd", "live_tests_speak_tls_and_http2_and_upload");
     /// The parts of the decision that must be as written; at least one.
     EXPECT: Block, Required = block("tests.test.expect")
-        .enforced(BY, "a_test_whose_expectation_fails_says_what_was_decided");
+        .enforced(BY, "a_failed_test_reports_the_actual_decision");
     /// The route that matches.
     EXPECT_ROUTE: Text<String>, Unset = words("tests.test.expect.route", "a route's name", "api")
         .optional("any route, or none")
-        .enforced(BY, "a_test_whose_expectation_fails_says_what_was_decided");
+        .enforced(BY, "a_failed_test_reports_the_actual_decision");
     /// The upstream that the request is forwarded to.
     EXPECT_UPSTREAM: Text<String>, Unset =
         words("tests.test.expect.upstream", "an upstream's name", "app")
             .optional("any service, or none")
-            .enforced(BY, "a_test_whose_expectation_fails_says_what_was_decided");
+            .enforced(BY, "a_failed_test_reports_the_actual_decision");
     /// The built-in handler that answers.
     EXPECT_BUILTIN: Choice<BuiltinHandler>, Unset =
         choice("tests.test.expect.builtin-handler", HANDLERS)
             .optional("any service, or none")
-            .enforced(BY, "a_test_whose_expectation_fails_says_what_was_decided");
+            .enforced(BY, "a_failed_test_reports_the_actual_decision");
     /// The called agents, complete and in order.
     EXPECT_AGENTS: Text<String>, Repeatable = words("tests.test.expect.agents", "agents' names", "waf")
         .many()

@@ -130,34 +130,34 @@ settings! {
     /// on TCP ports above 1023, have targets off loopback, and read its own files.
     ALLOW: Block, Unset = block("control-plane.allow")
         .optional("only ports above 1023 and targets outside loopback")
-        .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+        .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
     /// Folders with static files, as `name=/path` or `/path`. A bundle refers to a folder by name
     /// or path, as the `root` of `static-files`. A folder inside or around `data-dir` is refused.
     STATIC_ROOTS: Text<NamedPath>, Repeatable =
         text("control-plane.allow.static-roots", "a folder, as `name=/path`", "docs=/srv/docs", named_path)
             .many()
             .names(MachinePart::Folder)
-            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+            .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
     /// Sockets of agents, as `name=/path`. A bundle has an `agent` of the name, without a socket of its own.
     AGENTS: Text<NamedPath>, Repeatable =
         text("control-plane.allow.agents", "a socket, as `name=/path`", "waf=/run/waf.sock", agent_socket)
             .many()
             .names(MachinePart::Socket)
-            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+            .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
     /// Addresses of listeners: TCP ports up to 1023, and Unix sockets. `0.0.0.0:443` allows the port on each
     /// IPv4 address, `[::]:443` on each address.
     LISTENERS: Text<BindAddress>, Repeatable =
         text("control-plane.allow.listeners", "an address to listen on", "0.0.0.0:443", bind_address)
             .many()
             .names(MachinePart::LocalAddress)
-            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+            .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
     /// Servers of shared rate limits, as host and port. A store with an IP address off loopback
     /// needs no entry.
     RATE_LIMIT_STORES: Text<String>, Repeatable =
         words("control-plane.allow.rate-limit-stores", "a host and a port", "cache.internal:6379")
             .many()
             .names(MachinePart::PeerAddress)
-            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+            .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
     /// Folders in which listeners of a bundle may obtain certificates by ACME, as `name=/path` or
     /// `/path`. A bundle refers to a folder by name or path, as the `storage` of an `acme` block;
     /// its keys are generated on the node and stay there.
@@ -165,16 +165,16 @@ settings! {
         text("control-plane.allow.acme-storages", "a folder, as `name=/path`", "acme=/var/lib/proxyd/acme", named_path)
             .many()
             .names(MachinePart::Folder)
-            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+            .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
     /// Programs that listeners of a bundle may run as the `dns-command` of an `acme` block, as `name=/path` or `/path`.
     DNS_COMMANDS: Text<NamedPath>, Repeatable =
         text("control-plane.allow.dns-commands", "a program, as `name=/path`", "dns=/usr/local/lib/proxyd/dns-record", named_path)
             .many()
             .names(MachinePart::File)
-            .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+            .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
     /// Permits targets with loopback addresses, also by DNS. The admin interface and link-local
     /// addresses are never targets of a bundle.
     UPSTREAMS_ON_LOOPBACK: Flag, DefaultValue<bool> = flag("control-plane.allow.upstreams-on-loopback")
         .or(false)
-        .enforced("proxy-config", "a_bundle_uses_what_the_machine_allows");
+        .enforced("proxy-config", "a_bundle_may_use_the_allowed_parts_of_the_machine");
 }

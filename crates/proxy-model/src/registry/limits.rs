@@ -36,7 +36,7 @@ settings! {
     /// 413.
     MAX_BODY_SIZE: Size, DefaultValue<u64> = size("limits.max-body-size-bytes", 0, TIB)
         .or(10_485_760)
-        .enforced("proxy-pipeline", "a_body_announced_too_large_is_refused_before_it_comes");
+        .enforced("proxy-pipeline", "a_body_with_a_too_large_content_length_is_refused_unread");
     /// Maximum size of one buffered body on routes with `buffer-requests` or `buffer-responses`; in total at
     /// most this much for each of `max-in-flight-requests`.
     MAX_BODY_BUFFER: Size, DefaultValue<u64> = size("limits.max-body-buffer-bytes", 0, GIB)
@@ -68,11 +68,11 @@ settings! {
     MAX_CONNECTIONS_PER_ROUTE: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-connections-per-route", 1, MAX_COUNT, "connections")
             .or(1_000)
-            .enforced("proxy-pipeline", "a_route_serves_so_many_connections_at_once_and_others_continue");
+            .enforced("proxy-pipeline", "a_route_has_a_maximum_of_connections_and_other_routes_continue");
     /// Connections from all clients. Above it, new ones are answered 503 and closed; on listeners
     /// with TLS or the PROXY protocol they are closed at once, without a response. The limit is
-    /// capped at the process's file descriptors less 100; a larger value has no effect, and causes
-    /// a warning.
+    /// capped at the process's file descriptors less 100, or half of fewer than 200; a larger value
+    /// has no effect, and causes a warning.
     MAX_TOTAL_CONNECTIONS: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
@@ -111,7 +111,7 @@ settings! {
     /// tenth of a second. The wait counts against the route's `request-secs`.
     MAX_QUEUE_WAIT: Time, DefaultValue<Duration> = time("limits.max-queue-wait-secs", Duration::from_hours(1))
         .or(Duration::from_secs(1))
-        .enforced("proxy-pipeline", "a_request_waits_in_the_queue_only_so_long");
+        .enforced("proxy-pipeline", "a_request_waits_in_the_queue_up_to_the_maximum_time");
     /// Requests waiting for one agent, shared fairly among clients: at the maximum, a client with
     /// fewer replaces the newest request of the client with the most.
     MAX_AGENT_QUEUE_DEPTH: Integer<u32>, DefaultValue<u32> =

@@ -60,7 +60,7 @@ settings! {
     /// A listener.
     LISTENER: Block, Repeatable = named("listeners.listener", "a name")
         .many()
-        .enforced("proxy-server", "listeners_come_and_go");
+        .enforced("proxy-server", "a_reload_adds_and_removes_listeners");
     /// Address to bind: an IP address and a port, or a Unix socket, `unix:/run/proxy.sock`.
     /// `[::]:80` accepts IPv6 only; a link-local address includes its interface's index,
     /// `[fe80::1%2]:80`. With port 0 the kernel picks one. Any process with access to a Unix
@@ -102,7 +102,7 @@ settings! {
     PATH_POLICY: Choice<PathPolicy>, DefaultValue<PathPolicy> =
         choice("listeners.listener.path-policy", PATH_POLICIES)
             .or(PathPolicy::Strict)
-            .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_as_they_came");
+            .enforced("proxy-pipeline", "a_listener_may_forward_ambiguous_paths_unchanged");
     /// Adds `Via: 1.1 proxyd` to requests sent upstream. Off by default, because some servers
     /// (nginx among them) do not compress responses to requests with `Via`.
     VIA: Flag, DefaultValue<bool> = flag("listeners.listener.via")
@@ -138,13 +138,13 @@ settings! {
         MONTH,
     )
     .optional("HTTP/3 is not advertised")
-    .enforced("proxyd", "http3_is_advertised_where_a_setting_says_so");
+    .enforced("proxyd", "http3_is_advertised_if_configured");
     /// The UDP port in `Alt-Svc`, if clients reach the listener on another port than its own. Requires
     /// `alt-svc-max-age-secs`.
     ALT_SVC_PORT: Integer<u16>, Unset =
         integer("listeners.listener.alt-svc-port", 1, 65_535, "")
             .optional("the port that the client connected to")
-            .enforced("proxyd", "http3_is_advertised_where_a_setting_says_so");
+            .enforced("proxyd", "http3_is_advertised_if_configured");
     /// Maximum number of concurrent streams on one HTTP/2 or HTTP/3 connection.
     MAX_CONCURRENT_STREAMS: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.max-concurrent-streams", 1, 10_000, "streams")
@@ -156,7 +156,7 @@ settings! {
     MAX_STREAM_RESETS: Integer<u32>, DefaultValue<u32> =
         integer("listeners.listener.max-stream-resets", 16, 100_000, "streams")
             .or(256)
-            .enforced("proxy-server", "a_listener_says_how_many_streams_may_be_given_up");
+            .enforced("proxy-server", "a_listener_limits_cancelled_streams");
     /// Maximum age of a client connection. At that age it closes after the current response
     /// (`Connection: close`, or GOAWAY), or at once if idle.
     MAX_CONNECTION_AGE: Time, Unset = time_from(

@@ -255,7 +255,7 @@ settings! {
         choice("routes.route.policies.path-policy", PATH_POLICIES)
             .optional("the listener's policy")
             .also(ROUTE)
-            .enforced("proxy-plan", "a_route_says_how_its_paths_are_read");
+            .enforced("proxy-plan", "a_route_selects_the_reading_of_its_paths");
     /// Reads the whole request body before connecting to the upstream. A body larger than `limits {
     /// max-body-buffer-bytes }` is answered 413 `LIMIT_EXCEEDED`.
     BUFFER_REQUESTS: Flag, DefaultValue<bool> = flag("routes.route.policies.buffer-requests")
@@ -280,13 +280,13 @@ settings! {
     ATTEMPTS: Integer<u32>, DefaultValue<u32> =
         integer("routes.route.policies.retry.attempts", 0, 10, "times")
             .or(1)
-            .enforced("proxy-pipeline", "a_request_is_tried_as_often_as_written_and_no_more");
+            .enforced("proxy-pipeline", "a_request_is_tried_up_to_the_configured_number");
     /// Failures after which a request is retried. Without the setting: `connect-failure` and
     /// `reset`. After failures other than `connect-failure`, only requests without a body and with
     /// an idempotent method are retried.
     ON: Choice<RetryCause>, Repeatable = choice("routes.route.policies.retry.on", CAUSES)
         .many()
-        .enforced("proxy-pipeline", "a_request_is_sent_again_after_what_is_written_and_nothing_else");
+        .enforced("proxy-pipeline", "a_request_is_retried_only_after_the_configured_failures");
     /// Share of an upstream's requests that may be retries; 3 retries per second are always
     /// allowed. A request
     /// that was not sent because no connection could be made does not count.
@@ -315,7 +315,7 @@ settings! {
     /// setting: `zstd`, `br`, `gzip`.
     COMPRESSION_CODINGS: Choice<Coding>, Repeatable = choice("routes.route.policies.compression.codings", CODINGS)
         .many()
-        .enforced("proxy-pipeline", "a_route_says_which_codings_it_prefers");
+        .enforced("proxy-pipeline", "a_route_orders_its_codings");
     /// Types of the bodies to compress. Without the setting: text, JSON, JavaScript, XML, SVG,
     /// WebAssembly and uncompressed fonts.
     COMPRESSION_TYPES: Text<MediaRange>, Repeatable = text(
@@ -325,11 +325,11 @@ settings! {
         |text| text.parse::<MediaRange>().map_err(|error| error.to_string()),
     )
     .many()
-    .enforced("proxy-pipeline", "a_route_says_which_types_it_compresses");
+    .enforced("proxy-pipeline", "a_route_selects_the_compressed_media_types");
     /// Bodies with a shorter `Content-Length` are not compressed.
     COMPRESSION_MIN_SIZE: Size, DefaultValue<u64> = size("routes.route.policies.compression.min-size", 0, 1 << 30)
         .or(1_024)
-        .enforced("proxy-pipeline", "a_body_below_the_least_size_is_left_as_it_is");
+        .enforced("proxy-pipeline", "a_body_below_the_minimum_size_is_not_compressed");
     /// Level of gzip: more takes more CPU time for fewer bytes.
     GZIP_LEVEL: Integer<u8>, DefaultValue<u8> =
         integer("routes.route.policies.compression.gzip-level", 1, 9, "")

@@ -101,7 +101,7 @@ settings! {
     /// The upstream that requests are forwarded to.
     UPSTREAM: Text<String>, Unset = words("routes.route.upstream", "an upstream's name", "app")
         .optional("the route is `builtin` or `static`")
-        .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
+        .enforced("proxy-pipeline", "the_request_target_is_forwarded_unchanged");
     /// The kind of service, and the format of the proxy's own errors.
     SERVICE_TYPE: Choice<ServiceType>, Unset = choice("routes.route.service-type", SERVICE_TYPES)
         .optional("an upstream; errors of the proxy are HTML for clients that prefer it, else JSON")
@@ -110,7 +110,7 @@ settings! {
     BUILTIN_HANDLER: Choice<BuiltinHandler>, Unset =
         choice("routes.route.builtin-handler", HANDLERS)
             .optional("the route is not `builtin`")
-            .enforced("proxy-pipeline", "health_says_healthy");
+            .enforced("proxy-pipeline", "the_health_handler_answers_healthy");
     /// Serves the files of a folder. Requires `service-type "static"`.
     STATIC_FILES: Block, Unset = block("routes.route.static-files")
         .optional("the route is not `static`")
@@ -137,7 +137,7 @@ settings! {
     /// variant is more than a second older than the file.
     STATIC_PRECOMPRESSED: Flag, DefaultValue<bool> = flag("routes.route.static-files.precompressed")
         .or(false)
-        .enforced("proxy-files", "compressed_neighbours_are_sent_to_clients_that_take_them");
+        .enforced("proxy-files", "precompressed_files_are_sent_to_clients_that_accept_them");
     /// Agents that decide about each request, in this order.
     AGENTS: Text<String>, Repeatable = words("routes.route.agents", "an agent's name", "waf")
         .many()

@@ -50,7 +50,7 @@ settings! {
     DNS_TIMEOUT: Time, DefaultValue<Duration> =
         time("system.dns.timeout-secs", Duration::from_mins(1))
             .or(Duration::from_secs(5))
-            .enforced("proxy-dns", "a_name_server_that_is_silent_is_given_up_in_time");
+            .enforced("proxy-dns", "queries_to_a_silent_name_server_time_out");
     /// Minimum time between two look-ups of a name, also after a failed one.
     MIN_TTL_SECS: Time, DefaultValue<Duration> = time_from("system.dns.min-ttl-secs", MIN_TTL, MAX_TTL)
         .or(Duration::from_secs(5))

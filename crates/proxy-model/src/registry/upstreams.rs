@@ -103,7 +103,7 @@ settings! {
         |text| text.parse::<TargetAddress>().map_err(|fault| fault.to_string()),
     )
     .names(MachinePart::PeerAddress)
-    .enforced("proxy-pipeline", "the_target_goes_upstream_byte_for_byte");
+    .enforced("proxy-pipeline", "the_request_target_is_forwarded_unchanged");
     /// The target's share relative to the other targets, under every kind of load balancing. With 0
     /// it receives no new requests, except in sessions bound to it by a `sticky` cookie.
     WEIGHT: Integer<u32>, DefaultValue<u32> =

@@ -103,7 +103,7 @@ impl<'a> AgentCall<'a> {
         });
         drop(pending);
         let ended = worker.time.elapsed();
-        settle(breaker, &result, worker.time.process_ns(ended));
+        record_outcome(breaker, &result, worker.time.process_ns(ended));
         CallOutcome {
             result,
             took: ended.saturating_sub(began),
@@ -201,7 +201,7 @@ impl Drop for Pending<'_> {
 }
 
 /// Reports the result to the breaker. The request's own timeout is not a failure of the agent.
-fn settle<T>(permit: Option<BreakerPermit>, result: &Result<T, AgentFailure>, now_ns: u64) {
+fn record_outcome<T>(permit: Option<BreakerPermit>, result: &Result<T, AgentFailure>, now_ns: u64) {
     let Some(permit) = permit else {
         return;
     };

@@ -33,7 +33,7 @@ mod tests {
     use std::task::{Context, Waker};
 
     #[test]
-    fn a_panic_becomes_a_problem_that_says_what_happened() {
+    fn a_panic_becomes_a_problem_with_its_message() {
         let quiet = std::panic::take_hook();
         std::panic::set_hook(Box::new(|_| {}));
         let mut cx = Context::from_waker(Waker::noop());

@@ -13,7 +13,7 @@ use std::future::poll_fn;
 
 /// Reads `body` for `upstream` whole, at most `limit` bytes. Sets `Content-Length`, which the
 /// client may not have sent.
-pub(crate) async fn hold(
+pub(crate) async fn buffer_request(
     exchange: &mut Exchange,
     limit: u64,
     upstream: &str,

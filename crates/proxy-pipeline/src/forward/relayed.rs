@@ -45,7 +45,7 @@ pub(crate) async fn connect(
             transport, permit, ..
         }) => {
             attempts.exchange.observe_outcome(to.upstream, false);
-            circuit_breaker::settle(attempts.exchange, Some(false));
+            circuit_breaker::record_outcome(attempts.exchange, Some(false));
             Ok((transport, permit))
         }
         Err(problem) => {

@@ -59,7 +59,7 @@ pub(crate) fn apply(
         head,
         completion,
         forwarded,
-        has_believed_claims,
+        has_stripped_claims,
         edits,
         ..
     } = exchange;
@@ -80,7 +80,7 @@ pub(crate) fn apply(
         has_claims,
         has_correlation_id,
     } = end_to_end(head, length.takes_trailers(to.upstream.http2));
-    let has_claims = has_claims && !*has_believed_claims;
+    let has_claims = has_claims && !*has_stripped_claims;
     // No field has the host of the target yet, as with HTTP/2. [RFC 9112 §3.2.2]
     let lacks_host = host.is_none() && authority.is_some();
     let host = insert_host(&mut headers, authority, host, to);

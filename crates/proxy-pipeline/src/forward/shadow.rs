@@ -28,7 +28,7 @@ use tokio::sync::oneshot;
 
 /// Timeout of a copy, if its route has none.
 const COPY_TIME: Duration = Duration::from_mins(1);
-const MARK: &str = "-shadow";
+const HOST_SUFFIX: &str = "-shadow";
 
 /// A copy in flight.
 struct Copy {
@@ -177,8 +177,8 @@ fn with_mark(host: &str) -> String {
         return host.to_owned();
     }
     match host.split_once(':') {
-        Some((name, port)) => format!("{name}{MARK}:{port}"),
-        None => format!("{host}{MARK}"),
+        Some((name, port)) => format!("{name}{HOST_SUFFIX}:{port}"),
+        None => format!("{host}{HOST_SUFFIX}"),
     }
 }
 

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_are_read_alike_go_and_their_namesake_stays() {
+    fn fields_with_equivalent_names_are_removed_and_the_exact_name_stays() {
         let mut headers = HeaderMap::new();
         for name in ["x-user", "x_user", "x.user", "x-users", "x-uses", "xauser"] {
             headers.insert(
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_of_the_list_passes_the_quick_look() {
+    fn every_listed_name_passes_the_prefilter() {
         let source = include_str!("forwarding_claims.rs");
         let page = include_str!("../../../../docs/reference/forwarding-headers.md").to_lowercase();
         let listed = source.lines().filter_map(|line| {

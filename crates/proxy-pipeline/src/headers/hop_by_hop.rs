@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn names_the_proxy_relies_on_cannot_be_nominated_away() {
+    fn connection_options_cannot_remove_fields_that_the_proxy_relies_on() {
         let mut kept = stripped(&[
             (
                 "connection",

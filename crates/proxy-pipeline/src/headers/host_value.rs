@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_host_is_reported_as_it_was_sent() {
+    fn each_host_is_logged_unchanged() {
         let values = HostValue::default();
         for host in ["a.test", "a.test", "b.test:81", "", "a.test"] {
             assert_eq!(values.get(host).unwrap(), host);

@@ -93,7 +93,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn trailers_do_not_say_what_headers_say() {
+    fn trailers_cannot_replace_headers() {
         let mut trailers = HeaderMap::new();
         for name in [
             "x-sum",

@@ -200,11 +200,9 @@ impl Admission {
             Ok(permit) => match order.push(claim, now_ns) {
                 Ok(queued) => {
                     // A reload may apply another maximum to all queues before it does to this one.
-                    let displaced = queued.displaced.and_then(|other| requests.remove(&other));
-                    if let Some(WaitingRequest { answer, .. }) = displaced {
-                        // The displaced request's client may leave at the same time.
-                        drop(answer.send(Err(self.queue_full())));
-                    }
+                    drop(refuse_displaced(requests, queued.displaced, || {
+                        self.queue_full()
+                    }));
                     (queued.ticket, permit)
                 }
                 Err(_) => return Err(self.queue_full()),
@@ -212,13 +210,11 @@ impl Admission {
             Err(full) => {
                 let pushed = order.push_in_place(claim, now_ns);
                 let queued = pushed.map_err(|_| Refusal::QueueFull(full))?;
-                let displaced = queued.displaced.and_then(|other| requests.remove(&other));
-                let Some(WaitingRequest { answer, permit, .. }) = displaced else {
+                let refusal = || Refusal::QueueFull(full);
+                let Some(permit) = refuse_displaced(requests, queued.displaced, refusal) else {
                     order.remove(queued.ticket);
-                    return Err(Refusal::QueueFull(full));
+                    return Err(refusal());
                 };
-                // Fails if the client has just disconnected.
-                drop(answer.send(Err(Refusal::QueueFull(full))));
                 (queued.ticket, permit)
             }
         };
@@ -417,6 +413,18 @@ impl Admission {
         let (held, max) = (waiting.held(), waiting.max());
         Refusal::QueueFull(LimitReached { held, max })
     }
+}
+
+/// Refuses the waiting request that a new one displaced, and returns its permit.
+fn refuse_displaced(
+    requests: &mut HashMap<Ticket, WaitingRequest>,
+    displaced: Option<Ticket>,
+    refusal: impl FnOnce() -> Refusal,
+) -> Option<Permit> {
+    let WaitingRequest { answer, permit, .. } = requests.remove(&displaced?)?;
+    // Fails if the client has just disconnected.
+    drop(answer.send(Err(refusal())));
+    Some(permit)
 }
 
 impl Drop for InFlightPermit {

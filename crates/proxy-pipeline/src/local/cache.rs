@@ -37,7 +37,7 @@ use std::time::Duration;
 const MAX_WAITS: usize = 3;
 
 /// The result for a request of a route with a cache.
-enum Answer {
+enum LookUpOutcome {
     Response(Response<Body>),
     /// The request is forwarded without the store.
     Bypass(CacheStatus),
@@ -70,8 +70,8 @@ pub(crate) async fn handle<'p>(
             store,
         };
         match answer(exchange, cached, outcome, end_by).await? {
-            Answer::Response(response) => return Ok(CacheResult::Response(response)),
-            Answer::Bypass(status) => cache_status = Some((cached, status)),
+            LookUpOutcome::Response(response) => return Ok(CacheResult::Response(response)),
+            LookUpOutcome::Bypass(status) => cache_status = Some((cached, status)),
         }
     }
     Ok(CacheResult::Forward(Box::new(UncachedRequest {
@@ -106,7 +106,7 @@ async fn answer(
     cached: CachedRoute<'_>,
     outcome: &Outcome<'_>,
     end_by: Option<Duration>,
-) -> Result<Answer, Problem> {
+) -> Result<LookUpOutcome, Problem> {
     let lookup = match Lookup::new(exchange, cached) {
         Ok(lookup) => lookup,
         Err(reason) => return Ok(bypass(exchange, cached, reason)),
@@ -119,7 +119,7 @@ async fn answer(
     let (miss_reason, fill) = loop {
         let is_collapsed = waits > 0;
         let miss_reason = match hit::serve(exchange, &lookup, &found, is_collapsed, end_by).await? {
-            ControlFlow::Break(response) => return Ok(Answer::Response(response)),
+            ControlFlow::Break(response) => return Ok(LookUpOutcome::Response(response)),
             ControlFlow::Continue(miss_reason) => miss_reason,
         };
         if !may_fill || waits >= MAX_WAITS {
@@ -153,12 +153,12 @@ async fn answer(
         is_complete: may_fill,
     };
     let response = fetch.run(exchange, outcome, end_by).await?;
-    Ok(Answer::Response(response))
+    Ok(LookUpOutcome::Response(response))
 }
 
-fn bypass(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: BypassReason) -> Answer {
+fn bypass(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: BypassReason) -> LookUpOutcome {
     cached.record(exchange, CacheOutcome::Bypass);
-    Answer::Bypass(CacheStatus {
+    LookUpOutcome::Bypass(CacheStatus {
         forwarded: Some("bypass"),
         detail: Some(reason.name()),
         ..CacheStatus::default()
@@ -166,9 +166,9 @@ fn bypass(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: BypassReason
 }
 
 /// A miss of a request that does not fetch for the store.
-fn miss(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: MissReason) -> Answer {
+fn miss(exchange: &mut Exchange, cached: CachedRoute<'_>, reason: MissReason) -> LookUpOutcome {
     cached.record(exchange, CacheOutcome::Miss);
-    Answer::Bypass(CacheStatus {
+    LookUpOutcome::Bypass(CacheStatus {
         forwarded: Some(reason.name()),
         ..CacheStatus::default()
     })

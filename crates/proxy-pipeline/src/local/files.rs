@@ -46,7 +46,7 @@ pub(crate) async fn answer(
         answer,
     });
     match poll_fn(|cx| waiting.poll(&mut opened, cx)).await? {
-        Ok((served, piece)) => Ok(bring(
+        Ok((served, piece)) => Ok(file_response(
             served,
             piece,
             exchange.response_edits(route),
@@ -56,7 +56,7 @@ pub(crate) async fn answer(
     }
 }
 
-fn bring(
+fn file_response(
     served: FileResponse,
     piece: Bytes,
     edits: ResponseEdits<'_>,

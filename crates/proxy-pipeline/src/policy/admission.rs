@@ -23,7 +23,7 @@ pub(crate) async fn admit(
             enter(exchange, InFlightScope { route, upstream }, end_by).await
         }
         Outcome::Forward(upstream, _) => {
-            max_forwards::spend(&mut exchange.head)?;
+            max_forwards::decrement(&mut exchange.head)?;
             circuit_breaker::check(exchange, route, upstream)?;
             tunnel_connections::admit(exchange)?;
             let upstream = Some(*upstream);

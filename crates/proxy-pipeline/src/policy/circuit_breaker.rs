@@ -44,9 +44,9 @@ pub(crate) fn admit(
     Ok(())
 }
 
-/// Settles the permit by the result of the request's last attempt, once for each request. `None`
+/// Records the result of the request's last attempt, once for each request. `None`
 /// counts nothing: the failure is not the target's.
-pub(crate) fn settle(exchange: &mut Exchange, failed: Option<bool>) {
+pub(crate) fn record_outcome(exchange: &mut Exchange, failed: Option<bool>) {
     let record = exchange.record();
     let probe = || record.upload.as_ref()?.take_probe();
     let Some(permit) = record.breaker.take().or_else(probe) else {

@@ -7,7 +7,7 @@ use proxy_errors::{Detail, Problem, Reason};
 
 /// Decrements the field. At zero this proxy is the final recipient, which supports neither method.
 /// A malformed value is ignored.
-pub(crate) fn spend(head: &mut InboundHead) -> Result<(), Problem> {
+pub(crate) fn decrement(head: &mut InboundHead) -> Result<(), Problem> {
     if head.method != Method::OPTIONS && head.method != Method::TRACE {
         return Ok(());
     }

@@ -34,11 +34,11 @@ pub(super) struct Half {
     /// The kernel refuses to splice these sockets.
     is_unspliceable: bool,
     carried: u64,
-    state: State,
+    state: RelayState,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
+enum RelayState {
     #[default]
     Carrying,
     /// The sender has closed its side; the receiver has yet to be notified.
@@ -70,19 +70,19 @@ impl Half {
         let turn_ends = self.carried.saturating_add(TURN_BYTES);
         loop {
             match self.state {
-                State::Ended => return Poll::Ready(Ok(())),
-                State::Ending => {
+                RelayState::Ended => return Poll::Ready(Ok(())),
+                RelayState::Ending => {
                     ready!(Pin::new(&mut *to).poll_shutdown(cx))?;
-                    self.state = State::Ended;
+                    self.state = RelayState::Ended;
                 }
-                State::Carrying if self.start < self.held.len() => {
+                RelayState::Carrying if self.start < self.held.len() => {
                     ready!(self.poll_write_held(cx, to))?;
                 }
-                State::Carrying if self.carried >= turn_ends => {
+                RelayState::Carrying if self.carried >= turn_ends => {
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-                State::Carrying => ready!(self.poll_move(cx, from, to))?,
+                RelayState::Carrying => ready!(self.poll_move(cx, from, to))?,
             }
         }
     }
@@ -142,7 +142,7 @@ impl Half {
                 Poll::Pending
             }
             Poll::Ready(Ok(0)) => {
-                self.state = State::Ending;
+                self.state = RelayState::Ending;
                 Poll::Ready(Some(Ok(())))
             }
             Poll::Ready(Ok(_)) => {
@@ -171,7 +171,7 @@ impl Half {
             let is_full = read.remaining() == 0;
             let bytes = read.filled();
             if bytes.is_empty() {
-                self.state = State::Ending;
+                self.state = RelayState::Ending;
                 return Poll::Ready(Ok(()));
             }
             self.is_bulk = is_full && !self.is_unspliceable;

@@ -16,14 +16,14 @@ use tokio::sync::oneshot::{Receiver, channel};
 /// The rest of a file.
 #[derive(Debug)]
 pub(crate) struct FileBody {
-    state: State,
+    state: ReadState,
     /// Bytes not sent yet.
     left: u64,
     waiting: Waiting,
 }
 
 #[derive(Debug)]
-enum State {
+enum ReadState {
     /// The first chunk, read with the opening, and the rest.
     Begun(Bytes, Content),
     Held(Content),
@@ -45,7 +45,7 @@ impl FileBody {
     pub(crate) fn new(piece: Bytes, content: Content, waiting: Waiting) -> Self {
         Self {
             left: content.left() + piece.len() as u64,
-            state: State::Begun(piece, content),
+            state: ReadState::Begun(piece, content),
             waiting,
         }
     }
@@ -60,23 +60,23 @@ impl FileBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Problem>>> {
         loop {
-            match std::mem::replace(&mut self.state, State::Over) {
-                State::Over => return Poll::Ready(None),
-                State::Begun(piece, content) => {
-                    self.state = State::Held(content);
+            match std::mem::replace(&mut self.state, ReadState::Over) {
+                ReadState::Over => return Poll::Ready(None),
+                ReadState::Begun(piece, content) => {
+                    self.state = ReadState::Held(content);
                     if !piece.is_empty() {
-                        return Poll::Ready(Some(Ok(self.give(piece))));
+                        return Poll::Ready(Some(Ok(self.data_frame(piece))));
                     }
                 }
-                State::Held(content) if content.left() == 0 => {}
-                State::Held(content) => {
+                ReadState::Held(content) if content.left() == 0 => {}
+                ReadState::Held(content) => {
                     let (answer, read) = channel();
                     self.waiting.submit(DiskJob::Read { content, answer });
-                    self.state = State::Reading(read);
+                    self.state = ReadState::Reading(read);
                 }
-                State::Reading(mut thread) => {
+                ReadState::Reading(mut thread) => {
                     let Poll::Ready(read) = self.waiting.poll(&mut thread, cx) else {
-                        self.state = State::Reading(thread);
+                        self.state = ReadState::Reading(thread);
                         return Poll::Pending;
                     };
                     let (content, piece) = match read {
@@ -84,14 +84,14 @@ impl FileBody {
                         Ok((_, Err(error))) => return Poll::Ready(Some(Err(unreadable(&error)))),
                         Err(problem) => return Poll::Ready(Some(Err(problem))),
                     };
-                    self.state = State::Held(content);
-                    return Poll::Ready(Some(Ok(self.give(piece))));
+                    self.state = ReadState::Held(content);
+                    return Poll::Ready(Some(Ok(self.data_frame(piece))));
                 }
             }
         }
     }
 
-    fn give(&mut self, piece: Bytes) -> Frame<Bytes> {
+    fn data_frame(&mut self, piece: Bytes) -> Frame<Bytes> {
         self.left -= self.left.min(piece.len() as u64);
         Frame::data(piece)
     }

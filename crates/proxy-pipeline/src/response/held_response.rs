@@ -11,7 +11,7 @@ use std::future::poll_fn;
 /// Event streams and gRPC are not buffered, because they may be endless, nor is a response with
 /// `X-Accel-Buffering: no`, as in nginx. When no memory is left, the body is streamed from there
 /// on.
-pub(crate) async fn hold(
+pub(crate) async fn buffer_response(
     response: &mut Response<Body>,
     buffer: BodyBuffer,
     max_bytes: u64,

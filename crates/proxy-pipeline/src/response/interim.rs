@@ -23,7 +23,7 @@ pub(crate) fn for_clients(heads: &[u8], is_kept: impl Fn(&HeaderName) -> bool) -
     while !rest.is_empty() {
         let end = rest.windows(4).position(|at| at == b"\r\n\r\n");
         let (head, after) = rest.split_at(end.map_or(rest.len(), |end| end + 4));
-        keep(head, &is_kept, &mut kept);
+        copy_kept_fields(head, &is_kept, &mut kept);
         rest = after;
     }
     kept
@@ -80,7 +80,7 @@ fn status(code: Option<u16>) -> StatusCode {
     code.unwrap_or(StatusCode::PROCESSING)
 }
 
-fn keep(head: &[u8], is_kept: impl Fn(&HeaderName) -> bool, kept: &mut Vec<u8>) {
+fn copy_kept_fields(head: &[u8], is_kept: impl Fn(&HeaderName) -> bool, kept: &mut Vec<u8>) {
     let mut lines = head.split_inclusive(|byte| *byte == b'\n');
     kept.extend_from_slice(lines.next().unwrap_or_default());
     let nominated: Vec<&[u8]> = lines

@@ -119,11 +119,11 @@ struct Half {
     start: usize,
     filled: usize,
     carried: u64,
-    state: State,
+    state: TunnelState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum TunnelState {
     Carrying,
     Ending,
     Ended,
@@ -136,7 +136,7 @@ impl Half {
             start: 0,
             filled: early.len(),
             carried: 0,
-            state: State::Carrying,
+            state: TunnelState::Carrying,
         }
     }
 
@@ -147,13 +147,15 @@ impl Half {
     {
         loop {
             match self.state {
-                State::Ended => return Poll::Ready(Ok(())),
-                State::Ending => {
+                TunnelState::Ended => return Poll::Ready(Ok(())),
+                TunnelState::Ending => {
                     ready!(Pin::new(&mut *to).poll_shutdown(cx))?;
-                    self.state = State::Ended;
+                    self.state = TunnelState::Ended;
                 }
-                State::Carrying if self.start < self.filled => ready!(self.poll_write(cx, to))?,
-                State::Carrying => {
+                TunnelState::Carrying if self.start < self.filled => {
+                    ready!(self.poll_write(cx, to))?
+                }
+                TunnelState::Carrying => {
                     ready!(Pin::new(&mut *to).poll_flush(cx))?;
                     ready!(self.poll_fill(cx, from))?;
                 }
@@ -193,7 +195,7 @@ impl Half {
         ready!(polled)?;
         (self.start, self.filled) = (0, filled);
         if filled == 0 {
-            self.state = State::Ending;
+            self.state = TunnelState::Ending;
         }
         Poll::Ready(Ok(()))
     }

@@ -191,7 +191,7 @@ impl CopiedBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyAborted>>> {
         if self.copy.bytes.is_evicted() {
-            self.give_up();
+            self.drop_copy();
         }
         let polled = ready!(Pin::new(&mut self.body).poll_frame(cx));
         match &polled {
@@ -200,7 +200,7 @@ impl CopiedBody {
             None => {}
         }
         if polled.is_none() || self.body.is_end_stream() {
-            self.hand_over();
+            self.send_copy();
         }
         Poll::Ready(polled)
     }
@@ -215,16 +215,16 @@ impl CopiedBody {
         let data = frame.data_ref().map_or(&[][..], |data| data);
         let is_too_large = self.copy.bytes.len() + data.len() as u64 > self.max_bytes;
         if is_too_large || self.copy.bytes.push(data, cx.waker()).is_err() {
-            self.give_up();
+            self.drop_copy();
         }
     }
 
-    fn give_up(&mut self) {
+    fn drop_copy(&mut self) {
         self.receiver = None;
         self.copy = HeldBody::default();
     }
 
-    fn hand_over(&mut self) {
+    fn send_copy(&mut self) {
         if let Some(receiver) = self.receiver.take() {
             let copy = std::mem::take(&mut self.copy);
             copy.bytes.settle();

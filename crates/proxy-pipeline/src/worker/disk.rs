@@ -121,10 +121,10 @@ pub(crate) struct JobHandler<J> {
     clippy::disallowed_types,
     reason = "held for a push or a pop, between threads that read files of one root for one worker"
 )]
-type Lock<J> = std::sync::Mutex<State<J>>;
+type Lock<J> = std::sync::Mutex<QueueState<J>>;
 
 #[derive(Debug)]
-struct State<J> {
+struct QueueState<J> {
     waiting: VecDeque<J>,
     threads: usize,
     /// Number of waiting jobs at which cancelled ones are removed next.
@@ -136,7 +136,7 @@ const MIN_SWEEP_AT: usize = 64;
 
 impl<J: Send + 'static> JobQueue<J> {
     pub(crate) fn new(max_threads: usize, work: JobHandler<J>) -> Self {
-        let state = State {
+        let state = QueueState {
             waiting: VecDeque::new(),
             threads: 0,
             sweep_at: MIN_SWEEP_AT,
@@ -173,7 +173,7 @@ impl<J: Send + 'static> JobQueue<J> {
         self.lock().threads > 0
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<J>> {
+    fn lock(&self) -> MutexGuard<'_, QueueState<J>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

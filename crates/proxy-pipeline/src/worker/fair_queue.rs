@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_of_clients_that_failed_before_wait_behind_the_others() {
+    fn jobs_of_clients_with_earlier_failures_wait_after_all_others() {
         let mut queue = FairQueue::new(9);
         queue.push(owner(1, true), "a").unwrap();
         for job in ["b1", "b2"] {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_are_given_up_free_their_places() {
+    fn cancelled_jobs_free_their_slots() {
         let mut queue = FairQueue::new(2);
         queue.push(owner(1, false), "a").unwrap();
         queue.push(owner(1, false), "b").unwrap();

@@ -27,10 +27,10 @@ pub(crate) struct PasswordChecks(Arc<Lock>);
     clippy::disallowed_types,
     reason = "held for a push or a pop, between one worker and its threads for passwords"
 )]
-type Lock = std::sync::Mutex<State>;
+type Lock = std::sync::Mutex<CheckQueue>;
 
 #[derive(Debug)]
-struct State {
+struct CheckQueue {
     waiting: FairQueue<Job>,
     threads: usize,
 }
@@ -74,7 +74,7 @@ struct Job {
 
 impl Default for PasswordChecks {
     fn default() -> Self {
-        let state = State {
+        let state = CheckQueue {
             waiting: FairQueue::new(MAX_WAITING),
             threads: 0,
         };
@@ -157,7 +157,7 @@ impl Drop for Thread {
     }
 }
 
-fn lock(state: &Lock) -> MutexGuard<'_, State> {
+fn lock(state: &Lock) -> MutexGuard<'_, CheckQueue> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -202,7 +202,7 @@ impl PasswordCheck {
             Verdict::Wrong
         };
         if !matches!(verdict, Verdict::Wrong) {
-            self.give_attempt_back();
+            self.refund_attempt();
         }
         // Dropped after the attempt was released: further checks of the client wait for this one.
         drop(running);
@@ -218,10 +218,10 @@ impl PasswordCheck {
         decision.admitted.then_some(()).ok_or(decision)
     }
 
-    fn give_attempt_back(&self) {
+    fn refund_attempt(&self) {
         if let Some(attempts) = &self.attempts {
             let now_ns = Time::shared_ns(&self.clock);
-            attempts.give_back(&RateKey::Client(self.client), now_ns);
+            attempts.refund(&RateKey::Client(self.client), now_ns);
         }
     }
 }

@@ -59,7 +59,7 @@ pub fn draft_tests(plan: &Plan) -> String {
     for route in plan.routes() {
         match drafts.get(&route.index) {
             Some(draft) if has_secret(&draft.request) => {
-                // A `String` takes every text.
+                // Writing to a `String` cannot fail.
                 _ = writeln!(
                     text,
                     "    // route {:?}: a condition has a secret",

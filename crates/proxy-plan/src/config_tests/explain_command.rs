@@ -11,7 +11,7 @@ pub(crate) fn command(request: &ExplainRequest, sources: &Sources) -> String {
     let mut command = format!("proxyd explain --config {}", quoted(file));
     for (name, value) in &request.headers {
         let field = quoted(&format!("{name}: {value}"));
-        // A `String` takes every text.
+        // Writing to a `String` cannot fail.
         _ = write!(command, " -H {field}");
     }
     if let Some(listener) = &request.listener {

@@ -4,14 +4,14 @@ use super::answer::Answer;
 use super::cells::conditions::FieldStates;
 use super::cells::paths::{ASTERISK, PathCell};
 use super::region::{Probe, Region};
-use super::rows::{Found, grouped};
+use super::rows::{ChangedRequests, grouped};
 use super::search::DiffSearch;
 
 impl DiffSearch<'_> {
     /// The regions of all cells added until now, ordered by listeners' classes, hosts and paths.
     pub(super) fn regions(&self) -> Vec<Region> {
         let found = self.found.iter().map(|found| {
-            let Found {
+            let ChangedRequests {
                 class,
                 host,
                 path,

@@ -188,7 +188,7 @@ fn escape(query: &mut String, text: &str) {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             query.push(char::from(byte));
         } else {
-            // A `String` takes every text.
+            // Writing to a `String` cannot fail.
             _ = write!(query, "%{byte:02X}");
         }
     }

@@ -17,7 +17,7 @@ pub(super) struct Row {
 
 /// Requests of one host and one path that are answered differently.
 #[derive(Clone, Debug)]
-pub(super) struct Found {
+pub(super) struct ChangedRequests {
     /// Index of the listeners' class.
     pub(super) class: usize,
     /// Index of the host's cell.

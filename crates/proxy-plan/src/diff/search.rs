@@ -6,7 +6,7 @@ use super::cells::hosts::{HostCell, HostPartition};
 use super::cells::paths::{ASTERISK, PathCell, PathPartition};
 use super::cells::{HostRules, RouteKey, Side, is_same_competition, path_conditions};
 use super::region::Probe;
-use super::rows::{Found, Row, merged_rows};
+use super::rows::{ChangedRequests, Row, merged_rows};
 use crate::plan::Plan;
 use crate::route::Service;
 use proxy_model::BindAddress;
@@ -60,7 +60,7 @@ pub(super) struct DiffSearch<'p> {
     pub(super) after: Side<'p>,
     pub(super) classes: Vec<ListenerClass>,
     pub(super) hosts: Vec<HostCell>,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<ChangedRequests>,
     pub(super) limits: BTreeSet<DiffLimit>,
     /// Regexes that were involved.
     pub(super) regexes: BTreeSet<String>,
@@ -182,7 +182,7 @@ impl<'p> DiffSearch<'p> {
                 continue;
             }
             for (fields, row) in merged_rows(&axes, rows, is_whole) {
-                self.found.push(Found {
+                self.found.push(ChangedRequests {
                     class,
                     host: host.index,
                     path: path.clone(),

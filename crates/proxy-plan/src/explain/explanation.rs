@@ -68,7 +68,7 @@ impl Plan {
     ) -> Explanation {
         let mut explanation = self.explain_briefly(head, states, now);
         let decision = self.decide(head, states, now);
-        if let Ok((seen, _)) = self.see(head) {
+        if let Ok((seen, _)) = self.normalize_and_route(head) {
             explanation.rejected = self.rejected(&decision, &seen.as_head(head));
         }
         explanation
@@ -82,7 +82,7 @@ impl Plan {
         now: Duration,
     ) -> Explanation {
         let decision = self.decide(head, states, now);
-        let seen = self.see(head).ok();
+        let seen = self.normalize_and_route(head).ok();
         let routing_head = seen.as_ref().map(|(seen, _)| seen.as_head(head));
         let sent_path = head.target.map_or("", PathAndQuery::path);
         Explanation {

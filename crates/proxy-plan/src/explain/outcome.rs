@@ -161,7 +161,7 @@ impl Plan {
     /// failed condition. The request's own values are omitted, since its record has them.
     #[must_use]
     pub fn near_miss(&self, head: &RequestHead<'_>) -> Option<String> {
-        let (seen, _) = self.see(head).ok()?;
+        let (seen, _) = self.normalize_and_route(head).ok()?;
         let nearest = self.router.nearest(&seen.as_head(head))?;
         let route = self.model.routes.get(nearest.rule)?;
         let Unmet { kind, wanted, .. } = self.without_secrets(nearest.rule, nearest.unmet);

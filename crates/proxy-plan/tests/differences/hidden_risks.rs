@@ -62,7 +62,7 @@ fn live(name: &str, request: &str) -> String {
 }
 
 #[test]
-fn a_live_test_is_a_risk_by_what_it_sends() {
+fn a_live_test_is_a_risk_by_its_request() {
     let request = |method: &str, rest: &str| {
         live(
             "a",

@@ -40,7 +40,7 @@ fn another_secret_is_a_change_although_it_is_shown_redacted() {
 }
 
 #[test]
-fn parts_that_come_and_go_are_listed() {
+fn added_and_removed_parts_are_listed() {
     let before = around(
         r#"route "all" { upstream "u" }; route "old" { matches { path "/o" }; upstream "u" }"#,
     );

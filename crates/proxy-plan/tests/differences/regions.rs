@@ -135,7 +135,7 @@ fn a_default_route_is_part_of_its_listener() {
 }
 
 #[test]
-fn regexes_are_compared_by_a_sample_and_said_so() {
+fn regexes_are_compared_by_samples_and_reported_as_such() {
     let before = r#"
         route "images" { matches { path-regex "\\.(png|jpe?g)$" }; upstream "u" }
         route "site" { matches { path-prefix "/" }; upstream "v" }
@@ -151,7 +151,7 @@ fn regexes_are_compared_by_a_sample_and_said_so() {
 }
 
 #[test]
-fn a_route_that_another_one_covers_takes_no_request_any_more() {
+fn a_route_that_other_routes_cover_is_unreachable() {
     let after = format!(
         r#"{TWO} route "new" {{ priority 90; matches {{ host "shop.test" }}; upstream "v" }}"#
     );

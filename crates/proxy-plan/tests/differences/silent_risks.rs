@@ -223,7 +223,7 @@ fn each_silent_change_has_its_class() {
 }
 
 #[test]
-fn what_only_looks_like_one_is_unlisted_at_most() {
+fn changes_similar_to_risks_are_at_most_unlisted() {
     let policies = "compression { codings \"gzip\" }";
     let cases = [
         // 4 a second in place of 3.
@@ -323,7 +323,7 @@ fn a_new_listener_with_less_access_control_is_a_risk() {
 }
 
 #[test]
-fn a_test_that_is_gone_is_a_risk() {
+fn a_removed_test_is_a_risk() {
     let test = |name: &str, live: &str, route: &str| {
         format!(
             "test \"{name}\" {{ request \"GET\" \"https://a.test/api\"; {live}; expect {{ route \"{route}\" }} }}"

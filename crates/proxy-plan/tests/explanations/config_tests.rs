@@ -61,7 +61,7 @@ fn a_test_whose_expectation_holds_passes() {
 }
 
 #[test]
-fn a_test_whose_expectation_fails_says_what_was_decided() {
+fn a_failed_test_reports_the_actual_decision() {
     let with = |expected: &str| {
         difference(&format!(
             r#"test "a page" {{ request "GET" "/api"; expect {{ {expected} }} }}"#

@@ -15,19 +15,19 @@ fn shop_settings() -> (Vec<EffectiveSetting>, Vec<Value>) {
 }
 
 #[test]
-fn a_setting_says_where_it_was_written() {
+fn a_setting_has_its_place_in_the_file() {
     let (_, reported) = shop_settings();
-    let of = |path: &str| reported.iter().find(|one| one["path"] == path).unwrap();
+    let setting_at = |path: &str| reported.iter().find(|one| one["path"] == path).unwrap();
 
     let path = "routes.route[\"shop\"].priority";
     let priority = json!({ "path": path, "value": 100, "origin": "edge.kdl:14" });
-    assert_eq!(*of(path), priority);
+    assert_eq!(*setting_at(path), priority);
     let path = "upstreams.upstream[\"app\"].load-balancing";
     let balancing = json!({ "path": path, "value": "round_robin", "origin": "default" });
-    assert_eq!(*of(path), balancing);
-    let connect = of("upstreams.upstream[\"app\"].timeouts.connect-secs");
+    assert_eq!(*setting_at(path), balancing);
+    let connect = setting_at("upstreams.upstream[\"app\"].timeouts.connect-secs");
     assert_eq!(connect["value"], 1.5);
-    let body = of("routes.route[\"shop\"].policies.max-body-size");
+    let body = setting_at("routes.route[\"shop\"].policies.max-body-size");
     assert_eq!(body["value"], 500_000_000);
 }
 

@@ -46,7 +46,7 @@ fn a_request_without_a_route_gets_the_nearest_one() {
 }
 
 #[test]
-fn a_refused_path_is_shown_as_it_was_sent() {
+fn a_refused_path_is_shown_unchanged() {
     let explanation = explain(SHOP, "GET http://shop.example.com:8080/x%2F..%2Fapi/cart");
 
     assert_eq!(explanation.path.sent, "/x%2F..%2Fapi/cart");
@@ -73,7 +73,7 @@ fn the_same_path_is_taken_where_the_listener_forwards_it() {
 }
 
 #[test]
-fn targets_that_may_not_be_called_say_why() {
+fn unavailable_targets_have_a_reason() {
     let plan = plan(SHOP);
     let unhealthy_reason = "connection refused".to_owned();
     plan.upstreams()[0].targets[1].state.fail(

@@ -153,7 +153,7 @@ fn without_an_expected_status_an_answer_must_not_be_a_failure() {
 }
 
 #[test]
-fn a_live_test_goes_to_the_listener_of_its_decision_with_its_host() {
+fn a_live_test_is_sent_with_its_host_to_the_listener_of_its_decision() {
     let tests = live(
         r#"
         test "only decided on" { request "GET" "/api"; expect { route "api" } }

@@ -109,7 +109,7 @@ fn narrower_loser<'r>(high: &'r Rule, low: &'r Rule) -> Option<Loss<'r>> {
     ];
     // A rule wins by its host if it has one, or by its path if the loser has a further condition.
     let may_win = !high.hosts.is_empty() || !low.is_bare();
-    if high.priority != low.priority || !may_win || !meet(high, low) {
+    if high.priority != low.priority || !may_win || !may_share_requests(high, low) {
         return None;
     }
     shared_requests(high, low).find_map(|shared| {
@@ -149,7 +149,7 @@ fn reordered(
     (first_at, first): (usize, &Rule),
     (second_at, second): (usize, &Rule),
 ) -> Option<Reordered> {
-    if first.priority != second.priority || !meet(first, second) {
+    if first.priority != second.priority || !may_share_requests(first, second) {
         return None;
     }
     shared_requests(first, second).find_map(|shared| {
@@ -175,7 +175,7 @@ fn compare<R: Ord>(first: &R, second: &R) -> Ordering {
 }
 
 /// Returns true if a request may have a listener and a method of both rules.
-fn meet(one: &Rule, other: &Rule) -> bool {
+fn may_share_requests(one: &Rule, other: &Rule) -> bool {
     fn share<T: PartialEq>(ones: &[T], others: &[T]) -> bool {
         let both = |one| others.contains(one);
         ones.is_empty() || others.is_empty() || ones.iter().any(both)

@@ -29,11 +29,11 @@ pub(crate) struct Keyed {
 #[derive(Debug)]
 struct Keys {
     hashes: Vec<u64>,
-    kind: Kind,
+    kind: IndexKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum IndexKind {
     Header,
     Query,
     Method,
@@ -63,10 +63,12 @@ impl Keyed {
                 continue;
             };
             match keys.kind {
-                Kind::Header => header_names.extend(rule.headers.iter().map(|c| c.name().clone())),
-                Kind::Query => by_query = true,
-                Kind::Method => by_method = true,
-                Kind::Listener => by_listener = true,
+                IndexKind::Header => {
+                    header_names.extend(rule.headers.iter().map(|c| c.name().clone()))
+                }
+                IndexKind::Query => by_query = true,
+                IndexKind::Method => by_method = true,
+                IndexKind::Listener => by_listener = true,
             }
             for hash in keys.hashes {
                 lists.entry(hash).or_default().push(candidate);
@@ -197,16 +199,19 @@ fn kinds_of(rule: &Rule) -> impl Iterator<Item = Keys> {
     };
     let kinds = [
         keys(
-            Kind::Header,
+            IndexKind::Header,
             rule.headers.iter().map(condition_of_header).collect(),
         ),
         keys(
-            Kind::Query,
+            IndexKind::Query,
             rule.query_params.iter().map(condition_of_query).collect(),
         ),
-        keys(Kind::Method, rule.methods.iter().map(method_key).collect()),
         keys(
-            Kind::Listener,
+            IndexKind::Method,
+            rule.methods.iter().map(method_key).collect(),
+        ),
+        keys(
+            IndexKind::Listener,
             rule.listeners
                 .iter()
                 .map(|name| listener_key(name))

@@ -125,7 +125,7 @@ impl LiveTests {
     }
 
     /// Sends the tests to a server without sockets, which accepts connections from `handover`.
-    pub(crate) fn handed_to(mut self, handover: &UnboundedSender<HandedConnection>) -> Self {
+    pub(crate) fn with_handover(mut self, handover: &UnboundedSender<HandedConnection>) -> Self {
         for bound in &mut self.tests {
             bound.handover = Some(handover.clone());
         }
@@ -528,7 +528,7 @@ mod tests {
         ));
         let (handover, handed) = unbounded_channel();
         let answering = tokio::spawn(answer(handed, 0));
-        let live = live.handed_to(&handover);
+        let live = live.with_handover(&handover);
         let began = now();
         let failures = live.failed(now).await;
         let names: Vec<&str> = failures.iter().map(LiveFailure::name).collect();
@@ -556,7 +556,7 @@ mod tests {
             let live = shop_and_wiki(&test("the shop answers", "/cart"));
             let (handover, handed) = unbounded_channel();
             let answering = tokio::spawn(answer(handed, silent));
-            let live = live.handed_to(&handover);
+            let live = live.with_handover(&handover);
             drop(handover);
             assert_eq!(live.failed(now).await.len(), failed, "{silent}");
             drop(live);

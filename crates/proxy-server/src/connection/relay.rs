@@ -63,13 +63,13 @@ async fn open(ready: ReadyConnection, server_name: Option<Box<str>>) {
     };
     match relay {
         Some(relay) => {
-            tokio::task::spawn_local(carry(relay, transport, early.into(), guard));
+            tokio::task::spawn_local(run_relay(relay, transport, early.into(), guard));
         }
         None => RelayStream::abort(&mut transport),
     }
 }
 
-async fn carry(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: ConnectionGuard) {
+async fn run_relay(relay: Relay, transport: ClientStream, early: Vec<u8>, guard: ConnectionGuard) {
     let (clock, deadline) = (&guard.worker.clock, &guard.deadline);
     relay.carry(transport, early, clock, deadline).await;
 }

@@ -57,8 +57,17 @@ struct Conditions {
     max_stream_resets: u32,
     max_age: Option<Duration>,
     max_requests: Option<u32>,
-    /// Timeouts of heads, bodies, writing, keep-alive and handshakes, in this order.
-    timeouts: [Duration; 5],
+    timeouts: Timeouts,
+}
+
+/// The listener's timeouts.
+#[derive(Debug, PartialEq, Eq)]
+struct Timeouts {
+    header: Duration,
+    body_idle: Duration,
+    write_idle: Duration,
+    keep_alive: Duration,
+    handshake: Duration,
 }
 
 /// The settings, and a digest of the roots for client certificates.
@@ -173,13 +182,13 @@ fn conditions(
         max_stream_resets: *max_stream_resets,
         max_age: *max_connection_age,
         max_requests: *max_requests_per_connection,
-        timeouts: [
-            *header_timeout,
-            *body_idle_timeout,
-            *write_idle_timeout,
-            *keep_alive_timeout,
-            *handshake_timeout,
-        ],
+        timeouts: Timeouts {
+            header: *header_timeout,
+            body_idle: *body_idle_timeout,
+            write_idle: *write_idle_timeout,
+            keep_alive: *keep_alive_timeout,
+            handshake: *handshake_timeout,
+        },
     }
 }
 

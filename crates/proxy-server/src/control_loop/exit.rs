@@ -17,7 +17,7 @@ const DRAIN_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 const LAST_GRACE: Duration = Duration::from_secs(5);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum LoopEnd {
     Gracefully,
     HandedOver,
     Now,
@@ -28,7 +28,7 @@ pub(super) enum End {
 }
 
 /// The exit that `event` requests; `event` must be one that ends the process.
-impl From<Event> for End {
+impl From<Event> for LoopEnd {
     fn from(event: Event) -> Self {
         match event {
             Event::Quit => Self::Now,
@@ -41,21 +41,21 @@ impl Process {
     /// Exits as `end` requires. The error is the loss that caused the exit.
     pub(super) async fn finish(
         &mut self,
-        end: End,
+        end: LoopEnd,
         signals: &mut Signals,
     ) -> Result<(), StartError> {
         let lost = match end {
-            End::Gracefully => {
+            LoopEnd::Gracefully => {
                 self.drain(signals).await;
                 return Ok(());
             }
-            End::HandedOver => {
+            LoopEnd::HandedOver => {
                 self.leave(signals).await;
                 return Ok(());
             }
-            End::Now => return Ok(()),
-            End::WorkerLost(worker) => StartError::WorkerLost(worker),
-            End::AdminLost => StartError::AdminLost,
+            LoopEnd::Now => return Ok(()),
+            LoopEnd::WorkerLost(worker) => StartError::WorkerLost(worker),
+            LoopEnd::AdminLost => StartError::AdminLost,
         };
         tracing::error!("{lost}; the process ends");
         self.drain_briefly(signals).await;

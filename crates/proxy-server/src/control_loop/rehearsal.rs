@@ -155,7 +155,7 @@ async fn sent(
         }
     };
     let (handover, mut handed) = unbounded_channel();
-    let tests = LiveTests::new(server.plan(), server.bound()).handed_to(&handover);
+    let tests = LiveTests::new(server.plan(), server.bound()).with_handover(&handover);
     let tests = tests.repeated(times);
     let mut sending = pin!(tests.failed(heartbeat::now));
     let failures = loop {

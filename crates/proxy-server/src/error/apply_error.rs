@@ -16,16 +16,17 @@ pub enum ApplyError {
     /// A log cannot be opened.
     #[error("{}", .0.message)]
     Log(Diagnostic),
-    /// A thread cannot be started, or its sockets cannot be duplicated.
+    /// A thread cannot be started, or its sockets cannot be duplicated. The message includes the
+    /// system's error, which is therefore no source.
     #[error("cannot start a worker: {0}")]
-    Thread(#[source] io::Error),
+    Thread(io::Error),
     /// The operating system's random generator failed.
-    #[error("{0}")]
-    Random(#[source] io::Error),
+    #[error("cannot read random bytes: {0}")]
+    Random(io::Error),
     /// The thread that waits for disks has ended.
-    #[error("cannot wait for a disk: {0}")]
-    Disk(#[source] io::Error),
-    /// A worker does not respond.
-    #[error("a worker does not answer")]
+    #[error("cannot read files: {0}")]
+    Disk(io::Error),
+    /// A worker does not respond in time.
+    #[error("a worker does not respond")]
     Unresponsive,
 }

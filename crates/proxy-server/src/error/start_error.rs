@@ -19,7 +19,7 @@ pub enum StartError {
     Rehearsal(Vec<String>),
     /// The predecessor did not pass its sockets.
     #[error("cannot take over: {0}")]
-    TakeOver(#[source] io::Error),
+    TakeOver(io::Error),
     /// The worker with this number died while serving.
     #[error("worker {0} has died")]
     WorkerLost(usize),
@@ -27,7 +27,7 @@ pub enum StartError {
     #[error("the admin interface has died")]
     AdminLost,
     /// An error of the operating system.
-    #[error("{0}")]
+    #[error(transparent)]
     Io(#[from] io::Error),
 }
 

@@ -135,7 +135,7 @@ impl RequestHalf {
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(self.refuse(error))),
             }
-            if !self.hold(self.reader.borrow().held_bytes()) {
+            if !self.count_held(self.reader.borrow().held_bytes()) {
                 let rule = "the header sections of a connection are far above the limits";
                 let error = Http3Error::stream(ErrorCode::EXCESSIVE_LOAD, rule);
                 return Poll::Ready(Err(self.refuse(error)));
@@ -158,7 +158,7 @@ impl RequestHalf {
         }
     }
 
-    fn hold(&self, bytes: usize) -> bool {
+    fn count_held(&self, bytes: usize) -> bool {
         let before = self.held.replace(bytes);
         before == bytes || self.session.hold_section(before, bytes)
     }
@@ -241,7 +241,7 @@ impl fmt::Debug for RequestHalf {
 impl Drop for RequestHalf {
     /// Stops an answered request that the client still sends. [RFC 9114 §4.1]
     fn drop(&mut self) {
-        self.hold(0);
+        self.count_held(0);
         if !self.is_over.get() && self.failure.get().is_none() {
             self.session.connection.stop(self.id, ErrorCode::NO_ERROR);
         }

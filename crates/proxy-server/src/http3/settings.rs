@@ -29,7 +29,7 @@ const HELD_SECTION_BYTES: usize = 256 * 1024;
 const FIELD_OVERHEAD: usize = 32;
 
 /// Silence of a client after which its connection is lost, in addition to `keep-alive-secs`.
-const SILENCE: Duration = Duration::from_secs(30);
+const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// Settings of the connections of one listener.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(crate) fn held_section_bytes(limits: &Limits) -> usize {
 
 fn transport(listener: &ListenerPlan) -> TransportConfig {
     let mut transport = TransportConfig::default();
-    let silence = listener.keep_alive_timeout.saturating_add(SILENCE);
+    let silence = listener.keep_alive_timeout.saturating_add(MAX_SILENCE);
     transport
         .stream_receive_window(VarInt::from_u32(STREAM_WINDOW))
         .receive_window(VarInt::from_u32(RECEIVE_WINDOW))

@@ -7,7 +7,7 @@ mod repetitions;
 use proxy_telemetry::{
     EventFields, EventLog, EventRecord, LogCounters, LogWriter, Registry, Windows,
 };
-use repetitions::{Kind, Repetitions, Summary};
+use repetitions::{EventKind, Repetitions, Summary};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -43,10 +43,10 @@ struct Inner {
     clippy::disallowed_types,
     reason = "taken once per event, which no request makes, and never held while anything is written"
 )]
-type Lock = std::sync::Mutex<State>;
+type Lock = std::sync::Mutex<EventLogState>;
 
 #[derive(Debug)]
-struct State {
+struct EventLogState {
     repetitions: Repetitions,
     /// `None` once the log is closed.
     writer: Option<LogWriter>,
@@ -63,7 +63,7 @@ impl Events {
         let out: File = io::stderr().as_fd().try_clone_to_owned()?.into();
         let metrics = LogCounters::default();
         let (writer, log) = EventLog::to_writer(out, metrics.clone())?;
-        let state = State {
+        let state = EventLogState {
             repetitions: Repetitions::default(),
             writer: Some(writer),
         };
@@ -102,7 +102,7 @@ impl Events {
     }
 
     /// Writes an event, unless there were too many of its kind.
-    fn say(&self, kind: Kind, fields: EventFields) {
+    fn log(&self, kind: EventKind, fields: EventFields) {
         let at = unix_now();
         let (ended, admitted) = {
             let mut state = self.lock();
@@ -137,7 +137,7 @@ impl Events {
         self.0.log.write(record.line());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, EventLogState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

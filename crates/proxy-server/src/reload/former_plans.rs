@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub(crate) struct FormerPlans(Vec<Arc<Plan>>);
 
 impl FormerPlans {
-    /// Keeps `plan`, which is replaced now.
-    pub(crate) fn keep(&mut self, plan: Arc<Plan>) {
+    /// Adds a plan that was just replaced.
+    pub(crate) fn push(&mut self, plan: Arc<Plan>) {
         self.0.push(plan);
     }
 
@@ -52,7 +52,7 @@ mod tests {
             let mut former = FormerPlans::default();
             let used = plan();
             let seen = Arc::downgrade(&used);
-            former.keep(Arc::clone(&used));
+            former.push(Arc::clone(&used));
             former.free(&disk);
             drop(used);
             assert!(seen.upgrade().is_some(), "the last user does not free it");

@@ -93,7 +93,7 @@ impl Server {
 
     fn replace_plan(&mut self, plan: Arc<Plan>) {
         let former = std::mem::replace(&mut self.plan, plan);
-        self.former_plans.keep(former);
+        self.former_plans.push(former);
     }
 
     /// Shows the limits of the active plan in statistics and metrics.

@@ -77,7 +77,7 @@ impl<K: Eq + Hash, S: Clone + PartialEq> TaskScope<K, S> {
         let mut finished = Vec::new();
         for (key, prepared) in transaction.tasks {
             let running = match before.remove(&key) {
-                Some(running) if !running.task.is_finished() => running.keep(&prepared),
+                Some(running) if !running.task.is_finished() => running.with_settings_of(&prepared),
                 other => {
                     finished.extend(other);
                     prepared.start()
@@ -128,7 +128,7 @@ impl<K, S> TaskTransaction<K, S> {
 
 impl<S: Clone + PartialEq> RunningTask<S> {
     /// Applies the settings of `prepared`.
-    fn keep(self, prepared: &PreparedTask<S>) -> Self {
+    fn with_settings_of(self, prepared: &PreparedTask<S>) -> Self {
         let settings = prepared.settings.borrow().clone();
         self.settings.send_if_modified(|held| {
             let is_other = *held != settings;

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Maximum delay of a start or reload by first look-ups of new names.
-const FIRST: Duration = Duration::from_secs(5);
+const FIRST_LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Capacity of the queue of results for the control loop; a full queue delays look-ups.
 const WAITING_ANSWERS: usize = 64;
@@ -113,10 +113,10 @@ impl NameTable {
         }
         for Answer { name, look_up } in &first {
             match &look_up.found {
-                Ok(addresses) => drop(resolution.found(name.clone(), addresses.clone())),
+                Ok(addresses) => drop(resolution.record_addresses(name.clone(), addresses.clone())),
                 Err(error) => {
                     let error = failure(name, error);
-                    resolution.failed(name.clone(), &error, now);
+                    resolution.record_failure(name.clone(), &error, now);
                 }
             }
         }
@@ -198,10 +198,10 @@ impl NameTable {
             self.report(&answer, now);
             let Answer { name, look_up } = answer;
             match look_up.found {
-                Ok(addresses) => changed |= self.resolution.found(name, addresses),
+                Ok(addresses) => changed |= self.resolution.record_addresses(name, addresses),
                 Err(error) => {
                     let error = failure(&name, &error);
-                    self.resolution.failed(name, &error, now);
+                    self.resolution.record_failure(name, &error, now);
                 }
             }
         }
@@ -296,7 +296,7 @@ impl FoundNames {
 }
 
 impl FirstLookUps {
-    /// Looks up the names of `model` that have no addresses yet, within [`FIRST`]. A name
+    /// Looks up the names of `model` that have no addresses yet, within [`FIRST_LOOKUP_TIMEOUT`]. A name
     /// unanswered in that time has no addresses until its next look-up.
     pub(crate) async fn run(self, model: &Model) -> FoundNames {
         let Self { known, peers } = self;
@@ -308,7 +308,7 @@ impl FirstLookUps {
         let new = names.filter(|name| !is_known(name));
         // Active names that wait for a silent server must not delay the new ones.
         let resolver = NameResolver::new(settings(&model.system.dns));
-        let first = resolver.look_up(new.collect(), FIRST).await;
+        let first = resolver.look_up(new.collect(), FIRST_LOOKUP_TIMEOUT).await;
         let first = first
             .into_iter()
             .map(|answer| permitted(answer, model.peers));

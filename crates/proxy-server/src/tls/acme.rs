@@ -6,7 +6,9 @@ mod responder;
 use crate::runtime::system_clock;
 use crate::runtime::task_scope::{TaskContext, TaskScope};
 use observer::{Observer, shown};
-use proxy_acme::{AcmeSettings, Challenge, DnsCommand, ExternalAccount, Storage, keep};
+use proxy_acme::{
+    AcmeSettings, Challenge, DnsCommand, ExternalAccount, Storage, maintain_certificate,
+};
 use proxy_model::{Acme, AcmeChallenge, Model};
 use proxy_pipeline::ChallengeTokens;
 use proxy_telemetry::{Lifecycle, Registry};
@@ -65,7 +67,7 @@ impl AcmeTasks {
             let mut observer = Observer::new(&file, hosts, registry, lifecycle);
             tasks.add(file, name, settings, |context| {
                 let TaskContext { settings, now } = context;
-                keep(
+                maintain_certificate(
                     settings,
                     responder,
                     move |event| observer.observe(&event, now()),

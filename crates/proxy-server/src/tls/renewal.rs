@@ -23,7 +23,7 @@ impl CertificateManager {
         let mut swapped = false;
         for change in changed.changes {
             swapped |= matches!(change, Change::Swapped { .. });
-            say(&change);
+            log_change(&change);
         }
         if swapped {
             self.show_expiry(registry);
@@ -34,22 +34,22 @@ impl CertificateManager {
     }
 }
 
-fn say(change: &Change) {
+fn log_change(change: &Change) {
     match change {
-        Change::Swapped { file } => say_in_use(file, "a new certificate is in use"),
-        Change::Recovered { file } => say_in_use(file, "the certificate in use is back on disk"),
+        Change::Swapped { file } => log_in_use(file, "a new certificate is in use"),
+        Change::Recovered { file } => log_in_use(file, "the certificate in use is back on disk"),
         Change::StapleDropped { file } => {
             tracing::warn!(file = %file.display(), "the OCSP response is stale and no longer sent");
         }
-        Change::Kept { faults } => say_kept(faults),
+        Change::Kept { faults } => log_kept(faults),
     }
 }
 
-fn say_in_use(file: &Path, message: &str) {
+fn log_in_use(file: &Path, message: &str) {
     tracing::info!(file = %file.display(), "{message}");
 }
 
-fn say_kept(faults: &[TlsError]) {
+fn log_kept(faults: &[TlsError]) {
     let faults: Vec<_> = faults.iter().map(TlsError::to_string).collect();
     let faults = faults.join("; ");
     tracing::error!(

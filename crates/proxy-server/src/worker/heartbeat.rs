@@ -91,7 +91,7 @@ mod tests {
     use proxy_telemetry::RegistrySettings;
 
     #[test]
-    fn a_worker_that_ticks_no_more_grows_silent() {
+    fn a_worker_without_ticks_is_reported_as_silent() {
         const SECOND: Duration = Duration::from_secs(1);
         let heartbeat = Heartbeat::default();
         let registry = Registry::new(RegistrySettings {

@@ -57,7 +57,7 @@ mod tests {
     use rustix::time::{ClockId, clock_gettime};
 
     #[test]
-    fn ticks_come_one_after_the_other() {
+    fn ticks_are_consecutive() {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .build()

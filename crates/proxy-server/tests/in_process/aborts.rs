@@ -53,7 +53,7 @@ fn a_client_that_ends_its_side_before_the_answer_has_left() {
 }
 
 #[test]
-fn a_client_that_leaves_during_a_response_is_logged_with_what_it_got() {
+fn a_client_that_leaves_during_a_response_is_logged_with_the_sent_bytes() {
     let upstream = Upstream::start(|served| {
         served.request();
         served.send("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome");

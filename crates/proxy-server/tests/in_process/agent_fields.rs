@@ -99,7 +99,7 @@ fn no_spelling_of_a_copied_field_passes_an_unreachable_agent_that_fails_open() {
 }
 
 #[test]
-fn an_agent_cannot_set_what_is_read_like_a_field_of_the_proxy() {
+fn an_agent_cannot_set_a_field_that_is_read_like_one_of_the_proxy() {
     let upstream = upstream();
     let agent = editing(&[|| HeaderEdit::set("x_forwarded_for", "192.0.2.1").unwrap()]);
     let socket = agent.path().to_str().unwrap();

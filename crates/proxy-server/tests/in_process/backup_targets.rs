@@ -39,7 +39,7 @@ fn a_backup_target_serves_only_while_no_other_is_healthy() {
 }
 
 #[test]
-fn a_retry_goes_to_a_backup_target_once_every_other_one_was_tried() {
+fn a_retry_uses_a_backup_target_after_all_others() {
     let busy = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy";
     let (first, second) = (Upstream::answering(busy), Upstream::answering(busy));
     let backup = Upstream::saying("backup");

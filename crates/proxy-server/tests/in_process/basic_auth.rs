@@ -92,7 +92,7 @@ fn a_request_without_credentials_is_challenged() {
 }
 
 #[test]
-fn the_upstream_gets_no_password_unless_the_route_says_so() {
+fn the_password_is_forwarded_only_if_the_route_is_configured_to() {
     for (settings, forwarded) in [("", None), ("forward-credentials #true", Some("ann:one"))] {
         let upstream = Upstream::saying("in");
         let auth = ann(settings);
@@ -177,7 +177,7 @@ fn guessing_is_limited_for_each_client() {
 }
 
 #[test]
-fn a_client_without_attempts_cannot_try_what_another_client_proved() {
+fn a_client_without_attempts_cannot_use_credentials_proved_by_another() {
     let proxyd = Config::new()
         .route(
             "wiki",

@@ -34,7 +34,7 @@ fn an_empty_body_stays_an_empty_body() {
 }
 
 #[test]
-fn a_length_goes_upstream_in_one_spelling() {
+fn a_content_length_is_forwarded_in_canonical_form() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream).start();
 
@@ -50,7 +50,7 @@ fn a_length_goes_upstream_in_one_spelling() {
 }
 
 #[test]
-fn a_request_without_a_body_goes_upstream_without_one() {
+fn a_request_without_a_body_is_forwarded_without_one() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 

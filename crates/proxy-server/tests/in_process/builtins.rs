@@ -9,7 +9,7 @@ fn serving(handler: &str) -> Proxy {
 }
 
 #[test]
-fn health_says_healthy() {
+fn the_health_handler_answers_healthy() {
     let response = serving("health").connect().ask(get("/health", &[]));
 
     assert_eq!(
@@ -24,7 +24,7 @@ fn health_says_healthy() {
 }
 
 #[test]
-fn ready_says_ready() {
+fn the_ready_handler_answers_ready() {
     let response = serving("ready").connect().ask(get("/", &[]));
 
     assert_eq!(response.status, 200);
@@ -78,7 +78,7 @@ fn metrics_are_in_the_prometheus_text_format() {
 }
 
 #[test]
-fn not_found_says_404() {
+fn the_not_found_handler_answers_404() {
     refusal(
         &serving("not-found").connect().ask(get("/", &[])),
         404,

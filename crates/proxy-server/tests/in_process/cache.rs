@@ -154,7 +154,7 @@ fn responses_that_are_not_for_others_are_fetched_each_time() {
 }
 
 #[test]
-fn responses_to_credentials_are_stored_only_if_they_say_so() {
+fn responses_to_credentials_are_stored_only_on_request_of_the_upstream() {
     let authorized = &[("Authorization", "Bearer x")];
     for (fields, second) in [
         (FRESH, "2"),
@@ -436,7 +436,7 @@ fn a_stale_response_is_served_in_place_of_an_error() {
 }
 
 #[test]
-fn a_request_for_a_part_of_a_stale_response_is_forwarded_as_it_is() {
+fn a_range_request_for_a_stale_response_is_forwarded_unchanged() {
     let upstream = scripted(|number| match number {
         1 => answer(
             200,
@@ -639,7 +639,7 @@ fn the_cache_stays_within_its_bytes() {
 }
 
 #[test]
-fn an_unsafe_request_removes_what_is_stored_for_its_target() {
+fn an_unsafe_request_invalidates_the_responses_of_its_target() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             served.send(match request.target.as_str() {
@@ -669,7 +669,7 @@ fn an_unsafe_request_removes_what_is_stored_for_its_target() {
 }
 
 #[test]
-fn wishes_of_clients_count_where_the_route_says_so() {
+fn request_cache_directives_apply_if_the_route_enables_them() {
     let reload = &[("Cache-Control", "no-cache")];
     let only = &[("Cache-Control", "only-if-cached")];
     for (settings, expected) in [("", "1"), ("client-directives #true", "2")] {

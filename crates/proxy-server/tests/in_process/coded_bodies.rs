@@ -186,7 +186,7 @@ fn bodies() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn the_target_gets_what_the_agent_saw_whatever_the_coding_carries_besides() {
+fn the_target_gets_the_bytes_that_the_agent_saw_of_any_coding() {
     for mode in [BodyMode::Buffered, BodyMode::Chunks] {
         let setup = Setup::start(mode);
         let forwarded = bodies()
@@ -198,7 +198,7 @@ fn the_target_gets_what_the_agent_saw_whatever_the_coding_carries_besides() {
 }
 
 #[test]
-fn the_target_gets_what_the_agent_saw_of_bodies_that_are_mangled_at_random() {
+fn the_target_gets_the_bytes_that_the_agent_saw_of_randomly_mangled_bodies() {
     let setup = Setup::start(BodyMode::Buffered);
     let bodies = bodies();
     let mut seed: u32 = 7;
@@ -238,7 +238,7 @@ fn codings_that_are_not_decoded_are_refused() {
 }
 
 #[test]
-fn a_decoded_body_goes_without_fields_about_its_coded_bytes() {
+fn a_decoded_body_is_sent_without_fields_about_its_coded_bytes() {
     let setup = Setup::start(BodyMode::Buffered);
     let fields = "Content-Encoding: gzip\r\nContent-MD5: Q2hlY2s=\r\nDigest: a=b\r\n\
         Content-Digest: a=:b=:\r\nRepr-Digest: a=:b=:\r\nX-Other: 1\r\n";

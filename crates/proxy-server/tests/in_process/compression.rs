@@ -167,7 +167,7 @@ fn statuses_without_content_of_their_own_are_left_as_they_are() {
 }
 
 #[test]
-fn a_route_says_which_codings_it_prefers() {
+fn a_route_orders_its_codings() {
     let upstream = Upstream::answering(page("text/html", "", &text()));
     let proxyd = Config::through(&upstream, r#"compression { codings "gzip" "br" }"#).start();
     let mut client = proxyd.connect();
@@ -182,7 +182,7 @@ fn a_route_says_which_codings_it_prefers() {
 }
 
 #[test]
-fn a_route_says_which_types_it_compresses() {
+fn a_route_selects_the_compressed_media_types() {
     let body = text();
     for (media_type, is_compressed) in [
         ("application/x-own", true),
@@ -202,7 +202,7 @@ fn a_route_says_which_types_it_compresses() {
 }
 
 #[test]
-fn a_body_below_the_least_size_is_left_as_it_is() {
+fn a_body_below_the_minimum_size_is_not_compressed() {
     let body = "a".repeat(3_000);
     let upstream = Upstream::answering(page("text/html", "", &body));
     for (least, is_compressed) in [(3_000, true), (3_001, false)] {

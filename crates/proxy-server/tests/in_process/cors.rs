@@ -79,7 +79,7 @@ fn a_preflight_request_is_answered_by_the_proxy() {
 }
 
 #[test]
-fn every_origin_may_use_what_is_public() {
+fn public_responses_are_readable_by_every_origin() {
     let proxyd = Config::new()
         .route("own", r#"respond 200 "x"; cors { allow-origins "*" }"#)
         .start();

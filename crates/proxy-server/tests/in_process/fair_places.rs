@@ -53,7 +53,7 @@ fn a_hung_route_leaves_places_to_other_routes() {
 }
 
 #[test]
-fn a_heavy_client_leaves_places_to_other_clients() {
+fn a_heavy_client_leaves_permits_to_other_clients() {
     let gate = Gate::new();
     let hung = Upstream::slow_reader(&gate);
     let healthy = answering();
@@ -82,7 +82,7 @@ fn a_heavy_client_leaves_places_to_other_clients() {
 }
 
 #[test]
-fn a_heavy_client_leaves_places_of_its_route_to_other_clients() {
+fn a_heavy_client_leaves_permits_of_its_route_to_other_clients() {
     let gate = Gate::new();
     let hung = Upstream::slow_reader(&gate);
     let healthy = answering();

@@ -201,7 +201,7 @@ fn forwarded_and_x_forwarded_for_of_a_trusted_proxy_are_continued() {
 }
 
 #[test]
-fn an_empty_x_forwarded_for_goes_up_as_the_peer_alone() {
+fn an_empty_x_forwarded_for_is_replaced_by_the_peer() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream)
         .listener(r#"trusted-proxies "127.0.0.0/8""#)
@@ -268,7 +268,7 @@ fn fields_of_one_connection_do_not_reach_the_upstream() {
 }
 
 #[test]
-fn names_the_proxy_relies_on_cannot_be_nominated_away() {
+fn connection_options_cannot_remove_fields_that_the_proxy_relies_on() {
     let upstream = Upstream::echo();
     let proxyd = Config::to(&upstream).listener("via #true").start();
 
@@ -316,7 +316,7 @@ fn fields_of_the_upstream_s_connection_do_not_reach_the_client() {
 }
 
 #[test]
-fn a_response_s_content_length_cannot_be_nominated_away() {
+fn connection_options_cannot_remove_the_content_length_of_a_response() {
     let upstream = Upstream::answering(
         "HTTP/1.1 200 OK\r\nConnection: content-length\r\nContent-Length: 2\r\n\r\nok",
     );

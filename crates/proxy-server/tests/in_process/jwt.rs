@@ -340,7 +340,7 @@ fn no_other_spelling_of_a_verified_token_reaches_the_upstream() {
 }
 
 #[test]
-fn the_upstream_gets_no_token_unless_the_route_says_so() {
+fn the_token_is_forwarded_only_if_the_route_is_configured_to() {
     for (settings, is_sent) in [("", false), ("forward-token #true", true)] {
         let upstream = Upstream::saying("in");
         let issuer = Issuer::new("one");
@@ -575,7 +575,7 @@ fn keys_are_fetched_and_fetched_again_for_an_unknown_one() {
 }
 
 #[test]
-fn the_last_keys_are_used_while_the_issuer_is_away_until_they_are_too_old() {
+fn the_last_keys_are_used_while_the_issuer_is_unreachable_until_they_expire() {
     let issuer = Issuer::new("one");
     let answer = Arc::new(Mutex::new(None));
     let server = key_server(&answer);

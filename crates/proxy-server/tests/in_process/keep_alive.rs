@@ -190,7 +190,7 @@ fn no_pipelined_request_is_lost_when_a_timer_runs_out() {
 }
 
 #[test]
-fn nothing_behind_a_closing_request_is_served() {
+fn no_request_after_a_closing_one_is_served() {
     let upstream = saying_the_target();
     let proxyd = Config::to(&upstream).start();
     let mut client = proxyd.connect();
@@ -265,7 +265,7 @@ fn a_head_in_single_bytes_is_understood() {
 }
 
 #[test]
-fn an_early_answer_to_an_upload_says_that_the_connection_closes() {
+fn an_early_answer_to_an_upload_announces_the_close() {
     // The upstream does not wait for the body.
     let upstream =
         Upstream::start(|served| while served.head().is_some() && served.send(ok("hello")) {});
@@ -315,7 +315,7 @@ fn an_early_answer_to_an_upload_says_that_the_connection_closes() {
 }
 
 #[test]
-fn an_answer_behind_which_nothing_can_be_read_says_so() {
+fn a_refusal_of_a_malformed_body_closes_the_connection() {
     let upstream = Upstream::saying("hello");
     let proxyd = Config::to(&upstream).start();
     let head = "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";

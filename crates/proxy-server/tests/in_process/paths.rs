@@ -102,7 +102,7 @@ fn a_path_that_another_server_takes_to_another_route_is_refused() {
 }
 
 #[test]
-fn a_path_passes_as_it_came_where_every_reading_agrees() {
+fn a_path_is_forwarded_unchanged_if_all_readings_agree() {
     let upstream = Upstream::saying("");
     let proxyd = guarded(&upstream).start();
 
@@ -138,7 +138,7 @@ fn a_path_passes_as_it_came_where_every_reading_agrees() {
 }
 
 #[test]
-fn a_route_says_how_its_paths_are_read() {
+fn a_route_selects_the_reading_of_its_paths() {
     let upstream = Upstream::saying("");
     let config = |listener: &str, route: &str| {
         Config::new()
@@ -175,7 +175,7 @@ fn a_route_says_how_its_paths_are_read() {
 }
 
 #[test]
-fn the_target_goes_upstream_byte_for_byte() {
+fn the_request_target_is_forwarded_unchanged() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 
@@ -233,7 +233,7 @@ fn ambiguous_paths_are_refused() {
 }
 
 #[test]
-fn a_listener_may_forward_ambiguous_paths_as_they_came() {
+fn a_listener_may_forward_ambiguous_paths_unchanged() {
     let upstream = Upstream::saying("");
     let config = secret_and_rest(&upstream).listener(r#"path-policy "forward""#);
     let proxyd = config.start();
@@ -263,7 +263,7 @@ fn connect_is_refused() {
 }
 
 #[test]
-fn a_query_behind_an_authority_does_not_go_upstream_without_a_path() {
+fn a_query_after_an_authority_is_forwarded_with_a_path() {
     let upstream = Upstream::saying("");
     let proxyd = Config::to(&upstream).start();
 

@@ -76,7 +76,7 @@ fn a_header_without_a_client_grants_no_trust() {
 }
 
 #[test]
-fn a_header_may_come_in_pieces() {
+fn a_header_may_arrive_in_pieces() {
     let upstream = Upstream::saying("hello");
     let proxyd = with_proxy_protocol(&upstream);
     let mut client = proxyd.connect();

@@ -70,7 +70,7 @@ fn a_request_over_the_queue_is_answered_503_and_the_queued_are_served() {
 }
 
 #[test]
-fn a_request_waits_in_the_queue_only_so_long() {
+fn a_request_waits_in_the_queue_up_to_the_maximum_time() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = limited(&upstream, "max-in-flight-requests 1; max-queue-wait-ms 300");
@@ -145,7 +145,7 @@ fn one_worker_serves_so_many_requests_at_once() {
 }
 
 #[test]
-fn a_place_in_a_worker_goes_to_the_next_that_waits_for_it() {
+fn a_worker_permit_is_granted_to_the_next_waiting_request() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let limits = "max-in-flight-requests-per-worker 1; max-queue-wait-secs 60";
@@ -244,7 +244,7 @@ fn a_client_that_leaves_the_queue_releases_its_place_in_it() {
 }
 
 #[test]
-fn a_place_goes_from_one_worker_to_requests_that_wait_in_another() {
+fn a_permit_of_one_worker_is_passed_to_requests_waiting_in_another() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = Config::to(&upstream)
@@ -351,7 +351,7 @@ fn a_client_that_leaves_at_any_point_releases_its_places() {
 }
 
 #[test]
-fn a_record_says_how_long_its_request_waited() {
+fn a_record_has_the_waiting_time_of_its_request() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);
     let proxyd = limited(

@@ -108,7 +108,7 @@ fn a_get_on_a_fresh_connection_that_closes_silently_is_sent_again() {
 }
 
 #[test]
-fn a_get_to_a_target_that_closes_silently_goes_to_another_target() {
+fn a_get_is_retried_at_another_target_after_a_silent_close() {
     let mute = Upstream::start(|served| {
         served.request();
     });
@@ -222,7 +222,7 @@ fn a_target_that_refuses_is_passed_over_for_the_next() {
 }
 
 #[test]
-fn a_body_that_is_still_coming_goes_to_the_next_target_whole() {
+fn an_incomplete_upload_is_sent_whole_to_the_next_target() {
     let upstream = Upstream::echo();
     let targets = format!("target \"{}\"; {}", closed_port(), target(&upstream));
     let proxyd = Config::new()

@@ -42,7 +42,7 @@ fn a_connect_that_fails_is_tried_elsewhere_without_attempts() {
 }
 
 #[test]
-fn a_request_is_tried_as_often_as_written_and_no_more() {
+fn a_request_is_tried_up_to_the_configured_number() {
     for attempts in [0, 1, 3] {
         let upstreams = [(); 5].map(|()| answering(503));
         let targets = upstreams.each_ref().map(target);
@@ -61,7 +61,7 @@ fn a_request_is_tried_as_often_as_written_and_no_more() {
 }
 
 #[test]
-fn a_request_is_sent_again_after_what_is_written_and_nothing_else() {
+fn a_request_is_retried_only_after_the_configured_failures() {
     let causes = ["502", "503", "504", "reset", "connect-failure"];
     for written in causes {
         for met in causes {

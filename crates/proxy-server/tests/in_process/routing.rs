@@ -380,7 +380,7 @@ fn each_listener_has_its_own_default_route() {
 }
 
 #[test]
-fn the_host_in_the_target_counts_and_goes_upstream() {
+fn the_host_of_an_absolute_target_is_routed_and_forwarded() {
     let upstream = Upstream::saying("");
     let proxyd = routes(&upstream, &[("target", r#"matches { host "real.test" }"#)]).start();
 

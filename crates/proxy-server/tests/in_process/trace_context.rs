@@ -11,7 +11,7 @@ fn parent(flags: &str) -> String {
 }
 
 #[test]
-fn a_traceparent_is_passed_on_as_it_came_and_written_down() {
+fn a_traceparent_is_forwarded_unchanged_and_logged() {
     let upstream = Upstream::saying("ok");
     for blocks in ["", BEGIN] {
         let proxyd = Config::to(&upstream).top(blocks).start();

@@ -203,7 +203,7 @@ fn chunks_that_turn_bad_cut_the_response_off() {
 const STOLEN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nstolen";
 
 #[test]
-fn bytes_right_behind_a_response_are_never_the_next_answer() {
+fn bytes_right_after_a_response_are_never_the_next_response() {
     let upstream = Upstream::start(|served| {
         while let Some(request) = served.request() {
             let mut answer = proxy_testkit::ok(request.target);

@@ -55,7 +55,7 @@ fn an_old_client_never_gets_chunks() {
 }
 
 #[test]
-fn a_truncated_response_does_not_look_complete_to_an_old_client() {
+fn a_truncated_response_is_not_complete_for_an_http10_client() {
     for broken in [
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nhel",

@@ -34,7 +34,7 @@ pub(crate) struct LineCounts {
     written: SharedCounter,
     lost: SharedCounter,
     /// Maximum number of lines waiting for the destination.
-    most_pending: AtomicU64,
+    max_pending: AtomicU64,
     metrics: LogCounters,
 }
 
@@ -71,7 +71,7 @@ impl LineCounts {
             made: SharedCounter::default(),
             written: SharedCounter::default(),
             lost: SharedCounter::default(),
-            most_pending: AtomicU64::new(u64::MAX),
+            max_pending: AtomicU64::new(u64::MAX),
             metrics,
         }
     }
@@ -94,20 +94,20 @@ impl LineCounts {
         self.metrics.errors.add(1);
     }
 
-    pub(crate) fn bound(&self, lines: u64) {
-        self.most_pending.store(lines, Ordering::Relaxed);
+    pub(crate) fn set_max_pending(&self, lines: u64) {
+        self.max_pending.store(lines, Ordering::Relaxed);
     }
 
     /// Maximum number of lines in one batch: with a small limit on waiting lines, batches are sent
     /// earlier.
     pub(crate) fn batch_lines(&self) -> u64 {
         const BATCHES: u64 = 4;
-        (self.most_pending.load(Ordering::Relaxed) / BATCHES).max(1)
+        (self.max_pending.load(Ordering::Relaxed) / BATCHES).max(1)
     }
 
     /// Returns true if more lines wait than the maximum, including the current batch.
     pub(crate) fn is_full(&self) -> bool {
-        self.counts().pending > self.most_pending.load(Ordering::Relaxed)
+        self.counts().pending > self.max_pending.load(Ordering::Relaxed)
     }
 
     pub(crate) fn counts(&self) -> LogCounts {

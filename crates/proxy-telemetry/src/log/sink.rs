@@ -75,7 +75,7 @@ impl Sink {
         let turn = self.turn;
         let _turn = turn.map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
         let rest = &mut &*lines;
-        self.mend()
+        self.end_torn_line()
             .and_then(|()| self.write_all(rest))
             .and_then(|()| self.out.flush())
             .map_err(|cause| PartialWrite {
@@ -94,7 +94,7 @@ impl Sink {
     }
 
     /// Ends an incomplete line, so that the next one is separate.
-    fn mend(&mut self) -> io::Result<()> {
+    fn end_torn_line(&mut self) -> io::Result<()> {
         if self.torn {
             self.write_all(&mut &b"\n"[..])?;
         }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn while_mending_fails_whole_batches_are_lost() {
+    fn batches_are_lost_while_ending_a_torn_line_fails() {
         let full = || Err(ErrorKind::StorageFull);
         let script = [Ok(1), full(), full(), Ok(0)];
 

@@ -109,7 +109,7 @@ impl WorkerLog {
     pub fn access(&mut self, record: &AccessRecord<'_>, access_head: AccessLogHead) {
         if self.is_on() {
             record.write(&mut self.batch, &mut self.clock, &access_head);
-            self.head_buffers.keep(access_head);
+            self.head_buffers.recycle(access_head);
             self.end_line();
         }
     }
@@ -159,7 +159,7 @@ impl WorkerLog {
     /// channel is kept until the next call.
     pub fn flush(&mut self) {
         if self.lines > 0 {
-            self.hand_over();
+            self.send_batch();
         }
     }
 
@@ -167,14 +167,14 @@ impl WorkerLog {
     fn end_line(&mut self) {
         self.lines += 1;
         if self.batch.len() >= BATCH_BYTES || self.lines >= self.most_lines {
-            self.hand_over();
-            self.give_up();
+            self.send_batch();
+            self.drop_batch();
         }
     }
 
     /// Sends the batch if the channel has room, else keeps it.
     #[cold]
-    fn hand_over(&mut self) {
+    fn send_batch(&mut self) {
         let Some(wire) = &mut self.wire else {
             return;
         };
@@ -202,7 +202,7 @@ impl WorkerLog {
     }
 
     /// Drops and counts the lines that could not be sent.
-    fn give_up(&mut self) {
+    fn drop_batch(&mut self) {
         if let Some(wire) = &self.wire {
             wire.line_counts.lost(self.lines);
         }
@@ -216,8 +216,8 @@ impl Drop for WorkerLog {
     fn drop(&mut self) {
         self.sum_up_limits(Duration::ZERO, Windows::All);
         if self.lines > 0 {
-            self.hand_over();
-            self.give_up();
+            self.send_batch();
+            self.drop_batch();
         }
     }
 }

@@ -141,7 +141,7 @@ impl LogWriter {
     /// counted.
     #[must_use]
     pub fn bounded(self, lines: u64) -> Self {
-        self.line_counts.bound(lines);
+        self.line_counts.set_max_pending(lines);
         self
     }
 

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_the_same_in_words_and_numbers() {
+    fn bounds_are_equal_as_texts_and_numbers() {
         for (ns, text) in BOUNDS_NS.into_iter().zip(BOUNDS_TEXT) {
             let (whole, part) = text.split_once('.').unwrap();
             let written = format!("{whole}{part:0<9}").parse();

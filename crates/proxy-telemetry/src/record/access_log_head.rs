@@ -2,7 +2,7 @@
 
 use super::access_format::{AccessFormat, OptionalField};
 use super::json::Line;
-use super::recorded_head::{RecordedFields, RecordingFormat};
+use super::recording::{RecordedFields, RecordingFormat};
 use super::redact;
 
 /// Maximum capacity of a buffer that is reused, in bytes.
@@ -182,7 +182,7 @@ impl HeadBufferPool {
 
     /// Returns the buffer of a head that was written.
     #[inline]
-    pub(crate) fn keep(&mut self, access_head: AccessLogHead) {
+    pub(crate) fn recycle(&mut self, access_head: AccessLogHead) {
         let mut buffer = access_head.bytes;
         if self.0.len() < KEPT_BUFFERS && buffer.capacity() <= KEPT_BYTES {
             buffer.clear();
@@ -216,7 +216,7 @@ mod tests {
             let expected = format!(r#"","method":"GET","path":"{text}","status":"#);
             assert_eq!(one.usual(), expected.as_bytes());
             assert_eq!(one.optional(), b"");
-            pool.keep(one);
+            pool.recycle(one);
             assert_eq!(pool.0.len(), 1);
         }
     }
@@ -225,14 +225,14 @@ mod tests {
     fn neither_long_nor_many_buffers_are_kept() {
         let mut pool = HeadBufferPool::default();
         let long = access_head(&[b'a'; 2 * KEPT_BYTES], &mut pool);
-        pool.keep(long);
+        pool.recycle(long);
         assert!(pool.0.is_empty());
 
         let many: Vec<_> = (0..2 * KEPT_BUFFERS)
             .map(|_| access_head(b"/", &mut pool))
             .collect();
         for one in many {
-            pool.keep(one);
+            pool.recycle(one);
         }
         assert_eq!(pool.0.len(), KEPT_BUFFERS);
     }

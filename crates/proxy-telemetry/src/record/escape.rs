@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn no_neighbour_makes_a_byte_plain_or_not() {
+    fn the_class_of_a_byte_does_not_depend_on_its_neighbours() {
         for (first, second) in
             (0..=u8::MAX).flat_map(|one| (0..=u8::MAX).map(move |two| (one, two)))
         {

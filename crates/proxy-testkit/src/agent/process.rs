@@ -43,7 +43,7 @@ impl AgentProcess {
     pub fn example_with_files(script: &str, files: &[(&str, &str)]) -> Self {
         let folder = folder();
         for (name, text) in files {
-            fs::write(folder.path().join(name), text).expect("a file can be written");
+            fs::write(folder.path().join(name), text).expect("the file is writable");
         }
         let own = vec![folder.path().into()];
         Self::python(Path::new("python3"), &example(script), own, folder)
@@ -146,7 +146,7 @@ fn spawn(program: &Path, arguments: &[OsString], socket: &Path) -> Child {
 }
 
 fn folder() -> TempDir {
-    tempfile::tempdir().expect("a temporary folder can be made")
+    tempfile::tempdir().expect("a temporary folder is created")
 }
 
 fn socket_in(folder: &TempDir) -> PathBuf {

@@ -1,4 +1,4 @@
-//! A client that verifies a listener's certificate: curl.
+//! Requests by `curl`, which verifies the certificates of listeners.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,7 +27,9 @@ pub fn https(host: &str, port: u16, roots: &Path) -> CurlAnswer {
         panic!("curl is missing: `cargo xtask setup` installs it");
     };
     let text = String::from_utf8_lossy(&output.stdout);
-    let (body, certificates) = text.split_once("\n=====\n").expect("curl answers");
+    let (body, certificates) = text
+        .split_once("\n=====\n")
+        .expect("curl prints the certificates");
     CurlAnswer {
         body: if output.status.success() {
             Ok(body.to_owned())
@@ -46,10 +48,13 @@ pub fn http(port: u16, path: &str) -> (u16, String) {
         .args(["--write-out", "\n%{http_code}"])
         .arg(format!("http://127.0.0.1:{port}{path}"))
         .output()
-        .expect("curl answers");
+        .expect("curl is installed");
     let text = String::from_utf8_lossy(&output.stdout);
-    let (body, status) = text.rsplit_once('\n').expect("curl answers");
-    (status.parse().expect("curl answers"), body.to_owned())
+    let (body, status) = text.rsplit_once('\n').expect("curl prints the status");
+    (
+        status.parse().expect("the status is a number"),
+        body.to_owned(),
+    )
 }
 
 /// Fetches a file over HTTPS.
@@ -61,7 +66,7 @@ pub fn fetch(url: &str, roots: &Path) -> String {
         .arg(roots)
         .arg(url)
         .output()
-        .expect("curl answers");
+        .expect("curl is installed");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{error}");
     String::from_utf8_lossy(&output.stdout).into_owned()

@@ -43,7 +43,7 @@ impl Launch {
         Self {
             binary: binary.as_ref().to_owned(),
             kdl: None,
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            folder: tempfile::tempdir().expect("a temporary folder is created"),
             env: Vec::new(),
             socket: None,
             hold_stdout: false,
@@ -127,7 +127,7 @@ impl Launch {
             command.env_remove(name);
         }
         if let Some(kdl) = &self.kdl {
-            fs::write(&config, kdl).expect("a file can be written");
+            fs::write(&config, kdl).expect("the file is writable");
             command.arg("--config").arg(&config);
         }
         command

@@ -14,10 +14,10 @@ use std::time::Duration;
 
 /// A process, killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Process(Kind);
+pub(crate) struct Process(ProcessKind);
 
 #[derive(Debug)]
-enum Kind {
+enum ProcessKind {
     Child(Child),
     /// Started by another process; it becomes this process's child when that one ends.
     Adopted(Pid, OwnedFd),
@@ -26,44 +26,46 @@ enum Kind {
 /// Makes this process the parent of orphaned processes among its descendants, so that it can wait
 /// for them.
 pub(crate) fn adopt_orphans() {
-    set_child_subreaper(Some(getpid())).expect("orphans can be taken in");
+    set_child_subreaper(Some(getpid())).expect("this process becomes the reaper of orphans");
 }
 
 impl From<Child> for Process {
     fn from(child: Child) -> Self {
-        Self(Kind::Child(child))
+        Self(ProcessKind::Child(child))
     }
 }
 
 impl Process {
-    /// The process with this id, which a child has started.
-    /// [`adopt_orphans`] was called before its parent could end.
+    /// The process with this id, which a child has started. [`adopt_orphans`] must be called before
+    /// its parent can end.
     pub(crate) fn adopted(id: f64) -> Self {
-        let id: i32 = format!("{id:.0}").parse().expect("a number");
-        let id = Pid::from_raw(id).expect("a process has a number");
+        let id: i32 = format!("{id:.0}")
+            .parse()
+            .expect("a process id is an integer");
+        let id = Pid::from_raw(id).expect("process ids are not 0");
         let handle = pidfd_open(id, PidfdFlags::empty()).expect("the process runs");
-        Self(Kind::Adopted(id, handle))
+        Self(ProcessKind::Adopted(id, handle))
     }
 
     pub(crate) fn take_stdout(&mut self) -> Option<ChildStdout> {
         match &mut self.0 {
-            Kind::Child(child) => child.stdout.take(),
-            Kind::Adopted(..) => None,
+            ProcessKind::Child(child) => child.stdout.take(),
+            ProcessKind::Adopted(..) => None,
         }
     }
 
     pub(crate) fn id(&self) -> u32 {
         match &self.0 {
-            Kind::Child(child) => child.id(),
-            Kind::Adopted(id, _) => id.as_raw_nonzero().get().unsigned_abs(),
+            ProcessKind::Child(child) => child.id(),
+            ProcessKind::Adopted(id, _) => id.as_raw_nonzero().get().unsigned_abs(),
         }
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
         let sent = match &self.0 {
             // The id cannot be reused: the process has not been waited for.
-            Kind::Child(_) => kill_process(self.pid(), signal),
-            Kind::Adopted(_, handle) => pidfd_send_signal(handle, signal),
+            ProcessKind::Child(_) => kill_process(self.pid(), signal),
+            ProcessKind::Adopted(_, handle) => pidfd_send_signal(handle, signal),
         };
         sent.expect("a process can be signalled");
     }
@@ -71,12 +73,12 @@ impl Process {
     pub(crate) fn wait(&mut self) -> ExitStatus {
         let pid = self.pid();
         match &mut self.0 {
-            Kind::Child(child) => child.wait().expect("a child can be waited for"),
-            Kind::Adopted(..) => {
+            ProcessKind::Child(child) => child.wait().expect("a child can be waited for"),
+            ProcessKind::Adopted(..) => {
                 let waited = waitpid(Some(pid), WaitOptions::empty());
                 let (_, status) = waited
                     .expect("an orphan can be waited for")
-                    .expect("it ends");
+                    .expect("the orphan ends");
                 ExitStatus::from_raw(status.as_raw())
             }
         }
@@ -86,7 +88,7 @@ impl Process {
         let Ok(handle) = pidfd_open(self.pid(), PidfdFlags::empty()) else {
             return true;
         };
-        let time = Timespec::try_from(time).expect("a short time");
+        let time = Timespec::try_from(time).expect("the time fits a timespec");
         let mut ended = [PollFd::new(&handle, PollFlags::IN)];
         poll(&mut ended, Some(&time)).expect("a process can be waited for") > 0
     }
@@ -98,7 +100,7 @@ impl Process {
         let value = status.lines().find_map(|text| text.strip_prefix(line));
         let kibibytes = value.and_then(|value| value.trim().strip_suffix("kB"));
         let kibibytes = kibibytes.and_then(|value| value.trim().parse::<u64>().ok());
-        kibibytes.expect("the kernel reports it") * 1024
+        kibibytes.expect("the kernel reports the value in kB") * 1024
     }
 
     pub(crate) fn open_files(&self) -> usize {
@@ -125,10 +127,10 @@ impl Process {
         kinds
     }
 
-    pub(crate) fn limit_open_files(&self, most: u64) {
+    pub(crate) fn limit_open_files(&self, max: u64) {
         let now = getrlimit(Resource::Nofile);
         let limit = Rlimit {
-            current: Some(most),
+            current: Some(max),
             maximum: now.maximum,
         };
         prlimit(Some(self.pid()), Resource::Nofile, limit).expect("a limit can be set");
@@ -136,7 +138,7 @@ impl Process {
 
     fn pid(&self) -> Pid {
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw);
-        id.expect("a process has a number")
+        id.expect("process ids are not 0")
     }
 }
 
@@ -145,11 +147,11 @@ impl Drop for Process {
         let pid = self.pid();
         // All of them fail only if the process has already ended, which is the goal.
         match &mut self.0 {
-            Kind::Child(child) => {
+            ProcessKind::Child(child) => {
                 drop(child.kill());
                 drop(child.wait());
             }
-            Kind::Adopted(_, handle) => {
+            ProcessKind::Adopted(_, handle) => {
                 pidfd_send_signal(handle, Signal::KILL).unwrap_or_default();
                 waitpid(Some(pid), WaitOptions::NOHANG).unwrap_or_default();
             }

@@ -20,15 +20,15 @@ const PIECE_BYTES: usize = 64 << 10;
 pub fn demo_upstream(name: &'static str, listener: TcpListener) -> Upstream {
     Upstream::start_on(listener, move |served| {
         while let Some(request) = served.head() {
-            if answer(name, served, request).is_none() {
+            if respond(name, served, request).is_none() {
                 return;
             }
         }
     })
 }
 
-/// `None` at the end of the connection.
-fn answer(name: &str, served: &mut Served, mut request: Request) -> Option<()> {
+/// Sends the response to `request`; `None` at the end of the connection.
+fn respond(name: &str, served: &mut Served, mut request: Request) -> Option<()> {
     let target = request.target.clone();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let segment = path.rsplit('/').next().unwrap_or_default();

@@ -192,7 +192,7 @@ fn a_client_that_lacks_the_key_does_not_get_through() {
 }
 
 #[test]
-fn a_tls_1_2_client_is_judged_alike() {
+fn a_tls_1_2_client_gets_the_same_verdict() {
     let fixture = Fixture::new();
     let shown = fixture
         .dir

@@ -60,7 +60,7 @@ fn named(name: &str) -> ClientHello {
 }
 
 #[test]
-fn the_server_name_is_found_however_the_bytes_come() {
+fn the_server_name_is_found_for_every_split() {
     let hello = hello("Mail.Example.com");
     let expected = named("mail.example.com");
 

@@ -81,7 +81,7 @@ fn the_newest_common_version_is_spoken() {
 }
 
 #[test]
-fn a_client_that_speaks_tls_1_1_at_best_is_refused() {
+fn a_client_with_tls_1_1_at_most_is_refused() {
     let site = plain();
     let mut hello = vec![0x16, 3, 1, 0, 55, 1, 0, 0, 51, 3, 2];
     hello.extend([9; 32]);

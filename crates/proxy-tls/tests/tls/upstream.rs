@@ -70,7 +70,7 @@ fn a_target_is_verified_by_address_when_it_has_no_name() {
 }
 
 #[test]
-fn the_configured_name_goes_before_the_targets_host() {
+fn the_configured_name_outranks_the_targets_host() {
     let name = ServerName::try_from("api.example").unwrap();
 
     assert_eq!(server_name(Some(&name), "10.0.0.1"), Ok(name.clone()));

@@ -148,7 +148,7 @@ fn a_key_that_never_fits_is_said_once() {
 }
 
 #[test]
-fn a_file_that_comes_back_unchanged_has_recovered() {
+fn a_file_that_is_restored_unchanged_has_recovered() {
     let mut watched = Watched::new();
     let (file, hidden) = (watched.file(), watched.site.dir.path("hidden"));
 

@@ -13,8 +13,11 @@ pub(crate) fn summary(interval: &Interval) -> [String; 2] {
     for (name, now) in &interval.now.routes {
         let before = interval.before.routes.get(name);
         for (class, rate) in classes.iter_mut().enumerate() {
-            let of = |counts: &[f64; CLASSES]| counts.get(class).copied().unwrap_or_default();
-            *rate += interval.rate(of(&now.classes), before.map(|it| of(&it.classes)));
+            let count_of = |counts: &[f64; CLASSES]| counts.get(class).copied().unwrap_or_default();
+            *rate += interval.rate(
+                count_of(&now.classes),
+                before.map(|it| count_of(&it.classes)),
+            );
         }
         all.add(&now.duration.since(before.map(|it| &it.duration)));
     }

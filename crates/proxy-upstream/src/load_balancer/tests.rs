@@ -145,7 +145,7 @@ fn each_word_has_its_own_distribution() {
 }
 
 #[test]
-fn kinds_with_the_same_shares_differ_in_what_moves_them() {
+fn policies_with_equal_shares_choose_in_different_orders() {
     let targets = Targets::weighing(&[1, 2, 3]);
     let same = request(7);
 
@@ -209,7 +209,7 @@ fn a_free_upstream_is_used_by_weight_under_least_connections() {
 }
 
 #[test]
-fn clients_stay_put_when_another_target_leaves_and_come_back_with_it() {
+fn clients_of_other_targets_stay_when_a_target_leaves_and_returns() {
     let (all, fewer) = (
         Targets::weighing(&[1, 2, 3, 1]),
         Targets::weighing(&[1, 2, 3, 1]).without(2),
@@ -250,7 +250,7 @@ fn a_target_that_starts_slowly_gets_its_share() {
 }
 
 #[test]
-fn a_session_keeps_its_target_while_that_drains_and_moves_when_it_is_gone() {
+fn a_session_keeps_a_draining_target_and_moves_after_its_removal() {
     let mut targets = Targets::weighing(&[1, 1, 1]).without(1);
     let bound = BalancingRequest {
         session: Some(token(1)),
@@ -283,7 +283,7 @@ fn a_target_without_a_measurement_is_tried_once_and_not_flooded() {
 }
 
 #[test]
-fn a_target_that_was_passed_over_for_long_takes_no_more_than_a_round() {
+fn a_long_skipped_target_gets_at_most_one_round() {
     let mut targets = Targets::weighing(&[1, 1]);
     targets.active = vec![1, 0];
     targets.spread(LeastConnections, 10_000);

@@ -13,7 +13,7 @@ const MAX_CELL_CHARS: usize = 60;
 pub(super) fn text(preview: &Value) -> String {
     let mut page = String::new();
     for compared in items(preview, "comparisons") {
-        comparison(&mut page, compared);
+        push_comparison(&mut page, compared);
     }
     let mut note = |count: i64, text: &str| {
         if count > 0 {
@@ -48,7 +48,7 @@ pub(super) fn has_no_nodes(preview: &Value) -> bool {
     others == 0 && items(preview, "comparisons").next().is_none()
 }
 
-fn comparison(page: &mut String, compared: &Value) {
+fn push_comparison(page: &mut String, compared: &Value) {
     let (name, id) = (field(compared, "name"), field(compared, "before"));
     let nodes = number(compared, "nodes");
     let before = format!("bundle {name} ({id}), which {nodes} nodes are ordered to run");
@@ -74,42 +74,43 @@ fn comparison(page: &mut String, compared: &Value) {
     let rows = |list: &str, names: &[&str]| -> Vec<Vec<String>> {
         items(diff, list).map(|item| row(names, item)).collect()
     };
-    section(
+    push_section(
         page,
         "risks",
         &rows("risks", &["class", "subject", "change"]),
         0,
     );
     let omitted = |name: &str| usize::try_from(number(diff, name)).unwrap_or_default();
-    let moved: Vec<Vec<String>> = items(diff, "requests").map(moved).collect();
+    let moved: Vec<Vec<String>> = items(diff, "requests").map(request_row).collect();
     let heading = "requests that are answered differently";
-    section(page, heading, &moved, omitted("omitted_requests"));
-    section(
+    push_section(page, heading, &moved, omitted("omitted_requests"));
+    push_section(
         page,
         "routes that take no request",
         &texts(diff, "unreachable_routes"),
         0,
     );
-    section(
+    push_section(
         page,
         "added and removed",
         &rows("parts", &["change", "part"]),
         0,
     );
-    let settings: Vec<Vec<String>> = items(diff, "settings").map(setting).collect();
-    section(page, "settings in force", &settings, omitted("omitted"));
-    section(page, "ended by a reload", &texts(diff, "drained"), 0);
-    section(page, "limits of the comparison", &texts(diff, "limits"), 0);
-    section(page, "files", &rows("files", &["change", "name"]), 0);
+    let settings: Vec<Vec<String>> = items(diff, "settings").map(setting_row).collect();
+    push_section(page, "settings in force", &settings, omitted("omitted"));
+    push_section(page, "ended by a reload", &texts(diff, "drained"), 0);
+    push_section(page, "limits of the comparison", &texts(diff, "limits"), 0);
+    push_section(page, "files", &rows("files", &["change", "name"]), 0);
 }
 
-/// Formats the responses before and after, and a sample request.
-fn moved(region: &Value) -> Vec<String> {
+/// Row of requests with another response: both responses, and a sample request.
+fn request_row(region: &Value) -> Vec<String> {
     let answers = format!("{} -> {}", field(region, "before"), field(region, "after"));
     vec![answers, format!("such as {}", field(region, "example"))]
 }
 
-fn setting(change: &Value) -> Vec<String> {
+/// Row of a changed setting: its path, and its values before and after.
+fn setting_row(change: &Value) -> Vec<String> {
     let values = |name: &str| {
         let values: Vec<String> = items(change, name).map(ToString::to_string).collect();
         if values.is_empty() {
@@ -122,7 +123,7 @@ fn setting(change: &Value) -> Vec<String> {
     vec![field(change, "path").to_owned(), values]
 }
 
-fn section(page: &mut String, heading: &str, rows: &[Vec<String>], omitted: usize) {
+fn push_section(page: &mut String, heading: &str, rows: &[Vec<String>], omitted: usize) {
     if rows.is_empty() {
         return;
     }

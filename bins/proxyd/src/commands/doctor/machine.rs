@@ -1,14 +1,10 @@
 //! Checks of limits, kernel settings and the clock.
 
 use super::finding::Finding;
-use proxy_model::{BindAddress, Model};
+use proxy_model::{BindAddress, Model, min_descriptors};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::time::{Duration, SystemTime};
-
-/// File descriptors that the process needs apart from connections: for logs, listeners, events and
-/// configuration files.
-const OWN_DESCRIPTORS: u64 = 100;
 
 /// Kernel limit on the queue of connections to accept.
 const MAX_BACKLOG: &str = "/proc/sys/net/core/somaxconn";
@@ -37,15 +33,15 @@ pub(super) fn check(model: &Model) -> Vec<Finding> {
 /// Checks the hard limit on open files, to which `proxyd` raises its soft one. Each client connection may need a second one, to a target.
 fn open_files(model: &Model, allowed: Option<u64>) -> Finding {
     let connections = u64::from(*model.limits.max_total_connections);
-    let needed = connections
-        .saturating_mul(2)
-        .saturating_add(OWN_DESCRIPTORS);
+    let both_sides = connections.saturating_mul(2);
+    let needed = min_descriptors(both_sides);
+    let own = needed - both_sides;
     match allowed {
         Some(allowed) if allowed < needed => Finding::warning(
             "open files",
             format!(
                 "{allowed} are allowed; `max-total-connections` {connections}, as many connections to \
-                 targets and {OWN_DESCRIPTORS} of its own need {needed}"
+                 targets and {own} of its own need {needed}"
             ),
             format!("set LimitNOFILE={needed} in the unit, or `ulimit -n {needed}` in the shell"),
         ),
@@ -165,6 +161,14 @@ mod tests {
         assert!(low.remedy.unwrap().contains("LimitNOFILE=2100"));
         assert_eq!(open_files(&model, Some(2100)).severity, Severity::Ok);
         assert_eq!(open_files(&model, None).severity, Severity::Ok);
+    }
+
+    #[test]
+    fn fewer_than_200_descriptors_suffice_for_few_connections() {
+        let model = model("limits { max-total-connections 30 }");
+
+        assert_eq!(open_files(&model, Some(120)).severity, Severity::Ok);
+        assert_eq!(open_files(&model, Some(119)).severity, Severity::Warning);
     }
 
     #[test]

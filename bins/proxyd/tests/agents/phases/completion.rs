@@ -5,7 +5,7 @@ use proxy_testkit::AgentReply;
 use std::thread;
 
 /// Faults of an agent at the completion event.
-fn misdeeds() -> Vec<AgentReply> {
+fn invalid_replies() -> Vec<AgentReply> {
     vec![
         AgentReply::HangUp,
         AgentReply::Bytes(vec![0; 4]),
@@ -47,7 +47,7 @@ fn play(misdeed: AgentReply) {
 #[test]
 fn an_agent_cannot_change_a_request_at_its_end() {
     thread::scope(|scope| {
-        for misdeed in misdeeds() {
+        for misdeed in invalid_replies() {
             scope.spawn(move || play(misdeed));
         }
     });

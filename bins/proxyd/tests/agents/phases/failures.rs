@@ -164,10 +164,11 @@ fn check_counts(stage: &Stage, phase: Phase, outcome: AgentOutcome, count: usize
 /// reaches later phases.
 #[track_caller]
 fn check_silence(stage: &Stage, phase: Phase) {
-    let is_later = |event: &_| Phase::from_message(event).is_some_and(|of| phase < of);
+    let is_later =
+        |event: &_| Phase::from_message(event).is_some_and(|event_phase| phase < event_phase);
     let events = stage.agent.events();
     let later = events.iter().filter(|event| is_later(event)).count();
-    let after = Phase::ASKED.iter().filter(|of| phase < **of).count();
+    let after = Phase::ASKED.iter().filter(|asked| phase < **asked).count();
     // The end of the last request may be reported during the count.
     assert!(later == after || later == after + 1, "{events:?}");
 }

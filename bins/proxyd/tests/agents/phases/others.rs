@@ -11,17 +11,17 @@ use std::thread;
 /// Selects the event of `phase`, in addition to request heads. The body of a response requires its
 /// head.
 fn only(phase: Phase) -> Wants {
-    let body = |of| {
-        if of == phase {
+    let body_mode = |body_phase| {
+        if body_phase == phase {
             BodyMode::Buffered
         } else {
             BodyMode::None
         }
     };
     Wants {
-        request_body: body(Phase::RequestBody),
+        request_body: body_mode(Phase::RequestBody),
         response_headers: phase.is_response(),
-        response_body: body(Phase::ResponseBody),
+        response_body: body_mode(Phase::ResponseBody),
         completion: false,
     }
 }

@@ -202,7 +202,7 @@ fn spans_that_wait_go_to_the_collector_of_a_reload() {
 }
 
 #[test]
-fn the_end_of_the_process_exports_what_is_left() {
+fn the_end_of_the_process_exports_the_rest() {
     let (upstream, collector) = (Upstream::saying(""), collector());
     let mut proxyd = Config::to(&upstream)
         .top(&otlp(collector.address(), "interval-secs 3600"))

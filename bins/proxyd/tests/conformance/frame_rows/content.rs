@@ -99,22 +99,22 @@ fn lengths_of_nothing(rows: &mut Vec<Row>) {
 }
 
 fn mismatches(rows: &mut Vec<Row>) {
-    let of = |length: &str| post_with("content-length", length);
+    let announcing = |length: &str| post_with("content-length", length);
     for (name, bytes) in [
-        ("less than was said", sent(&of("6"), &["hello"])),
-        ("more than was said", sent(&of("4"), &["hello"])),
+        ("less than was said", sent(&announcing("6"), &["hello"])),
+        ("more than was said", sent(&announcing("4"), &["hello"])),
         (
             "more than was said, in pieces",
-            sent(&of("4"), &["hel", "lo"]),
+            sent(&announcing("4"), &["hel", "lo"]),
         ),
         (
             "nothing where something was said to come",
-            sent(&of("5"), &[""]),
+            sent(&announcing("5"), &[""]),
         ),
         (
             "trailers before all has come",
             [
-                sent(&of("6"), &[]),
+                sent(&announcing("6"), &[]),
                 frame(DATA, 0, 1, b"hello"),
                 frame(HEADERS, END_STREAM | END_HEADERS, 1, &field("x", "y")),
             ]
@@ -129,7 +129,7 @@ fn mismatches(rows: &mut Vec<Row>) {
         sent(&chunked, &[SMUGGLED]),
         Expected::Malformed,
     ));
-    let both = [&of("5")[..], &field("transfer-encoding", "chunked")].concat();
+    let both = [&announcing("5")[..], &field("transfer-encoding", "chunked")].concat();
     rows.push(Row::new(
         "a length and a coding",
         sent(&both, &["hello"]),
@@ -143,7 +143,7 @@ fn passed(rows: &mut Vec<Row>, name: &str, bytes: Vec<u8>, seen: Seen) {
 
 /// An announced length must match.
 fn with_length(rows: &mut Vec<Row>) {
-    let of = |length: &str| post_with("content-length", length);
+    let announcing = |length: &str| post_with("content-length", length);
     let post = |length| {
         seen("POST", "/")
             .with("content-length", length)
@@ -154,30 +154,35 @@ fn with_length(rows: &mut Vec<Row>) {
     passed(
         rows,
         "a body of the length that was said",
-        sent(&of("5"), &["hello"]),
+        sent(&announcing("5"), &["hello"]),
         five(),
     );
     passed(
         rows,
         "the same in pieces",
-        sent(&of("5"), &["he", "", "llo"]),
+        sent(&announcing("5"), &["he", "", "llo"]),
         five(),
     );
     passed(
         rows,
         "the same with an empty end",
-        sent(&of("5"), &["hello", ""]),
+        sent(&announcing("5"), &["hello", ""]),
         five(),
     );
-    passed(rows, "a length of nothing", whole(&of("0")), post("0"));
+    passed(
+        rows,
+        "a length of nothing",
+        whole(&announcing("0")),
+        post("0"),
+    );
     passed(
         rows,
         "a length of nothing and empty DATA",
-        sent(&of("0"), &[""]),
+        sent(&announcing("0"), &[""]),
         post("0"),
     );
     let large = 10 * 1024 * 1024 + 1;
-    let head = sent(&of(&large.to_string()), &[]);
+    let head = sent(&announcing(&large.to_string()), &[]);
     rows.push(Row::new(
         "a length above the limit",
         head,

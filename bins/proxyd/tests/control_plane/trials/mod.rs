@@ -306,7 +306,7 @@ fn a_node_whose_control_plane_crashes_after_the_order_reverts_and_reports_it() {
 }
 
 #[test]
-fn a_control_plane_that_comes_back_in_time_confirms_the_order() {
+fn an_order_is_confirmed_by_a_control_plane_that_returns_in_time() {
     let mut running = start();
     let (two, rollout) = serve_on_trial(&mut running);
     running.world.restart();

@@ -19,20 +19,20 @@ pub(crate) fn run(
 ) {
     let mut connection = None;
     for number in 0.. {
-        let ask = ClientRequest::new(&mut random, client, number);
+        let request = ClientRequest::new(&mut random, client, number);
         let pause = Duration::from_millis(random.below(MAX_PAUSE_MS) as u64);
         let mut wire = connection
             .take()
             .unwrap_or_else(|| RawClient::connect(address));
-        let outcome = if ask.leaves {
-            leave(wire, &ask, pause, random.once_in(2));
+        let outcome = if request.leaves {
+            leave(wire, &request, pause, random.once_in(2));
             Outcome::Left
         } else {
-            let (outcome, stays_open) = request(&mut wire, &ask);
+            let (outcome, stays_open) = exchange(&mut wire, &request);
             connection = stays_open.then_some(wire);
             outcome
         };
-        exchanges.push(Exchange::new(ask, outcome));
+        exchanges.push(Exchange::new(request, outcome));
         if over.opens_within(pause) {
             return;
         }
@@ -40,8 +40,8 @@ pub(crate) fn run(
 }
 
 /// Sends a request and leaves, with a reset or without.
-fn leave(mut wire: RawClient, ask: &ClientRequest, pause: Duration, reset: bool) {
-    if Wire::send(&mut wire, bytes(ask)).is_ok() {
+fn leave(mut wire: RawClient, request: &ClientRequest, pause: Duration, reset: bool) {
+    if Wire::send(&mut wire, request_bytes(request)).is_ok() {
         Gate::new().opens_within(pause);
     }
     if reset {
@@ -49,10 +49,10 @@ fn leave(mut wire: RawClient, ask: &ClientRequest, pause: Duration, reset: bool)
     }
 }
 
-/// The outcome of a request, and whether the connection stays open.
-fn request(wire: &mut RawClient, ask: &ClientRequest) -> (Outcome, bool) {
+/// Sends a request and reads the response; returns the outcome, and whether the connection stays open.
+fn exchange(wire: &mut RawClient, request: &ClientRequest) -> (Outcome, bool) {
     // The proxy may respond early and close; the response is readable all the same.
-    let sent = Wire::send(wire, bytes(ask));
+    let sent = Wire::send(wire, request_bytes(request));
     let mut response = match wire.try_head() {
         Ok(response) => response,
         Err(broken) => return (unanswered(broken, sent), false),
@@ -64,7 +64,7 @@ fn request(wire: &mut RawClient, ask: &ClientRequest) -> (Outcome, bool) {
         Err(broken) => return (unanswered(broken, sent), false),
     }
     let stays = response.fields.get("connection") != Some("close");
-    let content = Content::classify(&response.body, ask);
+    let content = Content::classify(&response.body, request);
     (Outcome::Answered(status, content), stays)
 }
 
@@ -72,8 +72,8 @@ fn unanswered(broken: Broken, sent: Result<(), Broken>) -> Outcome {
     Outcome::Unanswered(format!("{broken}; the request was sent: {sent:?}"))
 }
 
-fn bytes(ask: &ClientRequest) -> Vec<u8> {
-    let ClientRequest { id, body, .. } = ask;
+fn request_bytes(request: &ClientRequest) -> Vec<u8> {
+    let ClientRequest { id, body, .. } = request;
     let method = if body.is_some() { "POST" } else { "GET" };
     let body = body.as_deref().unwrap_or_default();
     let length = match method {
@@ -82,7 +82,7 @@ fn bytes(ask: &ClientRequest) -> Vec<u8> {
     };
     let head = format!(
         "{method} {} HTTP/1.1\r\nHost: a.test\r\nX-Correlation-Id: {id}\r\n{length}\r\n",
-        ask.path()
+        request.path()
     );
     [head.as_bytes(), body].concat()
 }

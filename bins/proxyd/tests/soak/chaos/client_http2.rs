@@ -63,21 +63,21 @@ async fn requests(
     exchanges: Journal<Exchange>,
 ) {
     for number in 0.. {
-        let ask = ClientRequest::new(&mut random, client, number);
+        let request = ClientRequest::new(&mut random, client, number);
         let pause = Duration::from_millis(random.below(MAX_PAUSE_MS) as u64);
-        let outcome = match begin(&send, &ask).await {
-            Ok((answer, body)) if ask.leaves => {
+        let outcome = match begin(&send, &request).await {
+            Ok((answer, body)) if request.leaves => {
                 wait(pause).await;
                 leave(answer, body);
                 Outcome::Left
             }
             Ok((answer, _body)) => {
-                let whole = timeout(EVENT_TIMEOUT, receive(answer, &ask)).await;
+                let whole = timeout(EVENT_TIMEOUT, receive(answer, &request)).await;
                 whole.unwrap_or_else(|_| Outcome::Unanswered("no answer in time".to_owned()))
             }
             Err(error) => Outcome::Unanswered(format!("cannot send: {error}")),
         };
-        exchanges.push(Exchange::new(ask, outcome));
+        exchanges.push(Exchange::new(request, outcome));
         if *ends.borrow() {
             return;
         }
@@ -88,23 +88,23 @@ async fn requests(
 /// Sends a request; of one that its client leaves, without its last byte of the body.
 async fn begin(
     send: &SendRequest<Bytes>,
-    ask: &ClientRequest,
+    request: &ClientRequest,
 ) -> Result<(ResponseFuture, Option<SendStream<Bytes>>), h2::Error> {
-    let ClientRequest { id, body, .. } = ask;
+    let ClientRequest { id, body, .. } = request;
     let method = if body.is_some() { "POST" } else { "GET" };
-    let request = Request::builder()
+    let head = Request::builder()
         .method(method)
-        .uri(format!("http://a.test{}", ask.path()))
+        .uri(format!("http://a.test{}", request.path()))
         .header("x-correlation-id", id)
         .body(())
         .unwrap();
     let mut ready = send.clone().ready().await?;
-    let (answer, mut stream) = ready.send_request(request, body.is_none())?;
+    let (answer, mut stream) = ready.send_request(head, body.is_none())?;
     let Some(body) = body else {
         return Ok((answer, None));
     };
     // The proxy may have answered already, and reset the rest.
-    drop(stream.send_data(Bytes::from(body.clone()), !ask.leaves));
+    drop(stream.send_data(Bytes::from(body.clone()), !request.leaves));
     Ok((answer, Some(stream)))
 }
 
@@ -116,7 +116,7 @@ fn leave(answer: ResponseFuture, body: Option<SendStream<Bytes>>) {
     drop(answer);
 }
 
-async fn receive(answer: ResponseFuture, ask: &ClientRequest) -> Outcome {
+async fn receive(answer: ResponseFuture, request: &ClientRequest) -> Outcome {
     let response = match answer.await {
         Ok(response) => response,
         Err(error) => return Outcome::Unanswered(error.to_string()),
@@ -131,5 +131,5 @@ async fn receive(answer: ResponseFuture, ask: &ClientRequest) -> Outcome {
         drop(pieces.flow_control().release_capacity(piece.len()));
         body.extend_from_slice(&piece);
     }
-    Outcome::Answered(status, Content::classify(&body, ask))
+    Outcome::Answered(status, Content::classify(&body, request))
 }

@@ -78,22 +78,22 @@ pub(crate) enum Content {
 /// A request and its outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Exchange {
-    pub(crate) ask: ClientRequest,
+    pub(crate) request: ClientRequest,
     pub(crate) outcome: Outcome,
 }
 
 impl Exchange {
     /// Without the request's body, which is large.
-    pub(crate) fn new(mut ask: ClientRequest, outcome: Outcome) -> Self {
-        ask.body = None;
-        Self { ask, outcome }
+    pub(crate) fn new(mut request: ClientRequest, outcome: Outcome) -> Self {
+        request.body = None;
+        Self { request, outcome }
     }
 }
 
 impl Content {
-    /// The content of the response to `ask` with this body.
-    pub(crate) fn classify(body: &[u8], ask: &ClientRequest) -> Self {
-        if body == ask.echo() {
+    /// The content of the response to `request` with this body.
+    pub(crate) fn classify(body: &[u8], request: &ClientRequest) -> Self {
+        if body == request.echo() {
             return Self::Echo;
         }
         if body == FAILURE {

@@ -30,18 +30,23 @@ pub(crate) fn judge(exchanges: &[Exchange], lines: &[String], once: &[String]) -
             .push(record);
         verdict.check_table(record);
     }
-    for Exchange { ask, outcome } in exchanges {
-        let found = by_id.get(ask.id.as_str()).map_or(&[][..], Vec::as_slice);
+    for Exchange { request, outcome } in exchanges {
+        let found = by_id
+            .get(request.id.as_str())
+            .map_or(&[][..], Vec::as_slice);
         let judged = match (outcome, found) {
             (Outcome::Unanswered(why), _) => Err(format!("no answer: {why}")),
             // A client may leave before its request has been read.
             (Outcome::Left, []) => Ok("left unread".to_owned()),
-            (_, [record]) => right(ask, outcome, record),
+            (_, [record]) => check_outcome(request, outcome, record),
             _ => Err(format!("{} access records for {outcome:?}", found.len())),
         };
         match judged {
             Ok(kind) => *verdict.counts.entry(kind).or_default() += 1,
-            Err(fault) => verdict.fault(&format!("{:?} {}: {fault}", ask.route, ask.id), found),
+            Err(fault) => verdict.fault(
+                &format!("{:?} {}: {fault}", request.route, request.id),
+                found,
+            ),
         }
     }
     verdict.check_once(once);
@@ -57,7 +62,7 @@ impl Verdict {
     fn check_table(&mut self, record: &Record) {
         let status = status(record);
         let name = record.text("reason");
-        let Some(reason) = by_name(name) else {
+        let Some(reason) = reason_by_name(name) else {
             // A target's own failure has no reason of the proxy's.
             if !name.is_empty() || status >= 400 && status != 503 {
                 self.fault("a failure without a reason of the table", &[record]);
@@ -85,14 +90,18 @@ impl Verdict {
     }
 }
 
-/// The kind of a correct outcome, or its fault.
-fn right(ask: &ClientRequest, outcome: &Outcome, record: &Record) -> Result<String, String> {
+/// Returns the kind of a correct outcome, or the fault of a wrong one.
+fn check_outcome(
+    request: &ClientRequest,
+    outcome: &Outcome,
+    record: &Record,
+) -> Result<String, String> {
     let logged = status(record);
     let name = record.text("reason");
-    let reason = by_name(name);
+    let reason = reason_by_name(name);
     let may_fail = |reason: Reason| {
-        let blocked = ask.denied && reason == Reason::AgentBlocked;
-        blocked || ask.route.may_fail_for(reason)
+        let blocked = request.denied && reason == Reason::AgentBlocked;
+        blocked || request.route.may_fail_for(reason)
     };
     if let Some(reason) = reason.filter(|reason| *reason != Reason::ClientAborted)
         && !may_fail(reason)
@@ -110,24 +119,28 @@ fn right(ask: &ClientRequest, outcome: &Outcome, record: &Record) -> Result<Stri
             _ => Err("cut without a failure of its target".to_owned()),
         },
         Outcome::Answered(status, content) => match reason {
-            None => right_response(ask, *status, content),
-            Some(reason) => right_error(reason, *status, content),
+            None => check_response(request, *status, content),
+            Some(reason) => check_error(reason, *status, content),
         },
     }
 }
 
-/// The kind of a right response of a target.
-fn right_response(ask: &ClientRequest, status: u16, content: &Content) -> Result<String, String> {
+/// Returns the kind of a correct response of a target.
+fn check_response(
+    request: &ClientRequest,
+    status: u16,
+    content: &Content,
+) -> Result<String, String> {
     match (status, content) {
-        _ if ask.denied => Err(format!("refused by its agent, and answered {status}")),
+        _ if request.denied => Err(format!("refused by its agent, and answered {status}")),
         (200, Content::Echo) => Ok("200".to_owned()),
         (503, Content::TargetFailure) => Ok("503 of the target".to_owned()),
         wrong => Err(format!("answered {wrong:?}")),
     }
 }
 
-/// The kind of a correct error: its status and code match its reason.
-fn right_error(reason: Reason, status: u16, content: &Content) -> Result<String, String> {
+/// Returns the kind of a correct error: its status and code match its reason.
+fn check_error(reason: Reason, status: u16, content: &Content) -> Result<String, String> {
     let code = Content::Error(reason.error_type().code().to_owned());
     if (reason.status().as_u16(), &code) == (status, content) {
         return Ok(reason.as_str().to_owned());
@@ -142,7 +155,7 @@ fn status(record: &Record) -> u16 {
     format!("{number:.0}").parse().unwrap_or_default()
 }
 
-fn by_name(name: &str) -> Option<Reason> {
+fn reason_by_name(name: &str) -> Option<Reason> {
     let mut all = Reason::ALL.iter();
     all.find(|reason| reason.as_str() == name).copied()
 }

@@ -48,8 +48,8 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
     // Parsing from a `Value` visits members in another order, so its first invalid field may
     // differ.
     let mut next = reread::<T>(&body).err();
-    let mut mended: Vec<Vec<Step>> = Vec::new();
-    while found.len() < MAX_FIELDS && mended.len() < 2 * MAX_FIELDS && text.len() <= MAX_BYTES {
+    let mut repaired: Vec<Vec<Step>> = Vec::new();
+    while found.len() < MAX_FIELDS && repaired.len() < 2 * MAX_FIELDS && text.len() <= MAX_BYTES {
         let Some(WrongField {
             detail,
             steps: Some(place),
@@ -59,19 +59,19 @@ pub(crate) fn all_wrong_fields<T: DeserializeOwned>(
         };
         // The substitute for an invalid value may itself lack fields, which are not the client's
         // fault.
-        let is_below = mended.iter().any(|outer| place.starts_with(outer));
+        let is_below = repaired.iter().any(|outer| place.starts_with(outer));
         if !is_below && found.iter().all(|known| known.field != detail.field) {
             found.push(detail);
         }
-        next = mend::<T>(&mut body, &place);
-        mended.push(place);
+        next = repair::<T>(&mut body, &place);
+        repaired.push(place);
     }
     found
 }
 
 /// Repairs an invalid field by a valid value, and returns the next invalid field; `None` if there
 /// is none, or no valid value is known.
-fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongField> {
+fn repair<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongField> {
     let before = body.clone();
     let (last, outer) = steps.split_last()?;
     let candidates = [
@@ -87,7 +87,7 @@ fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongFi
     ];
     for candidate in candidates {
         *body = before.clone();
-        put(body, outer, last, candidate)?;
+        set_member(body, outer, last, candidate)?;
         match reread::<T>(body) {
             Ok(()) => return None,
             Err(next) if next.steps.as_deref() != Some(steps) => return Some(next),
@@ -98,7 +98,7 @@ fn mend<T: DeserializeOwned>(body: &mut Value, steps: &[Step]) -> Option<WrongFi
 }
 
 /// Sets or removes a member of the value at the path `outer`.
-fn put(body: &mut Value, outer: &[Step], last: &Step, value: Option<Value>) -> Option<()> {
+fn set_member(body: &mut Value, outer: &[Step], last: &Step, value: Option<Value>) -> Option<()> {
     let mut place = body;
     for step in outer {
         place = match step {

@@ -107,13 +107,15 @@ mod tests {
 
     #[test]
     fn the_host_of_a_directory_is_without_port() {
-        let of = |url: &str| host(url);
         assert_eq!(
-            of("https://ca.example:14000/dir").as_deref(),
+            host("https://ca.example:14000/dir").as_deref(),
             Some("ca.example")
         );
-        assert_eq!(of("https://CA.example/dir").as_deref(), Some("ca.example"));
-        assert_eq!(of("https://[::1]:14000/dir").as_deref(), Some("[::1]"));
-        assert_eq!(of("ca.example"), None);
+        assert_eq!(
+            host("https://CA.example/dir").as_deref(),
+            Some("ca.example")
+        );
+        assert_eq!(host("https://[::1]:14000/dir").as_deref(), Some("[::1]"));
+        assert_eq!(host("ca.example"), None);
     }
 }

@@ -108,7 +108,7 @@ impl BodyPermits {
     ///
     /// [`Error::TooManyUploads`] or [`Error::TooManyBodies`] if the wait is too long: 2 seconds for
     /// uploads, 15 for the first one of an organization, 10 for other bodies.
-    pub(crate) async fn take(
+    pub(crate) async fn acquire(
         &self,
         org: Uuid,
         sender: Uuid,
@@ -120,10 +120,10 @@ impl BodyPermits {
             by_sender,
         } = self;
         // The sender's own limit comes first: a body that waits for it must not occupy the budget.
-        let of_sender = timeout(kind.max_wait(1), by_sender.take(sender)).await;
+        let of_sender = timeout(kind.max_wait(1), by_sender.acquire(sender)).await;
         let of_sender = of_sender.map_err(|_| kind.refusal())??;
         let wait = kind.max_wait(all.held_by(org));
-        let of_all = timeout(wait, all.take(org, kind.memory_bytes(bytes))).await;
+        let of_all = timeout(wait, all.acquire(org, kind.memory_bytes(bytes))).await;
         Ok(BodyPermit {
             _of_all: of_all.map_err(|_| kind.refusal())?,
             _of_sender: of_sender,
@@ -172,7 +172,7 @@ mod tests {
         let mut held = Vec::new();
         loop {
             let sender = sender(org.as_u128() * 1_000 + held.len() as u128);
-            match permits.take(org, sender, bytes).await {
+            match permits.acquire(org, sender, bytes).await {
                 Ok(permit) => held.push(permit),
                 Err(_) => return held,
             }
@@ -187,14 +187,14 @@ mod tests {
         ] {
             let permits = BodyPermits::new(kind);
             let held = [
-                permits.take(SLOW, sender(0), MIB).await.unwrap(),
-                permits.take(SLOW, sender(0), MIB).await.unwrap(),
+                permits.acquire(SLOW, sender(0), MIB).await.unwrap(),
+                permits.acquire(SLOW, sender(0), MIB).await.unwrap(),
             ];
-            let third = permits.take(SLOW, sender(0), MIB).await.unwrap_err();
+            let third = permits.acquire(SLOW, sender(0), MIB).await.unwrap_err();
             assert_eq!(third.to_string(), busy.to_string());
-            assert!(permits.take(SLOW, sender(1), MIB).await.is_ok());
+            assert!(permits.acquire(SLOW, sender(1), MIB).await.is_ok());
             drop(held);
-            assert!(permits.take(SLOW, sender(0), MIB).await.is_ok());
+            assert!(permits.acquire(SLOW, sender(0), MIB).await.is_ok());
         }
     }
 
@@ -217,13 +217,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_organization_that_holds_what_it_can_leaves_room_to_others() {
+    async fn an_organization_at_its_limit_leaves_room_to_other_ones() {
         for (kind, largest) in [(BodyKind::Upload, 32 * MIB), (BodyKind::Other, 2 * MIB)] {
             for bytes in [MIB / 2, largest] {
                 let permits = BodyPermits::new(kind);
                 let _held = hold(&permits, SLOW, bytes).await;
-                let other = permits.take(OTHER, sender(0), bytes).await.unwrap();
-                let third = permits.take(org(3), sender(1), largest / 2).await;
+                let other = permits.acquire(OTHER, sender(0), bytes).await.unwrap();
+                let third = permits.acquire(org(3), sender(1), largest / 2).await;
                 assert!(third.is_ok(), "{kind:?} of {bytes}");
                 drop(other);
             }
@@ -243,9 +243,9 @@ mod tests {
         let next = async {
             // Owners of bodies wait for further ones, and were first.
             tokio::task::yield_now().await;
-            permits.take(org(100), sender(100), 32 * MIB).await
+            permits.acquire(org(100), sender(100), 32 * MIB).await
         };
-        let further = permits.take(org(0), sender(50), MIB);
+        let further = permits.acquire(org(0), sender(50), MIB);
         let (further, next, ()) = tokio::join!(further, next, async {
             while !slow.is_contended() {
                 tokio::task::yield_now().await;

@@ -84,7 +84,7 @@ impl FairPermits {
 
     /// Waits for `units` of the budget for `owner`. `units` must not exceed the limit per owner: a
     /// larger request waits forever.
-    pub(crate) async fn take(&self, owner: Uuid, units: usize) -> FairPermit {
+    pub(crate) async fn acquire(&self, owner: Uuid, units: usize) -> FairPermit {
         let (sender, granted) = oneshot::channel();
         let mut wait = Wait {
             permits: self,
@@ -237,7 +237,7 @@ mod tests {
 
     /// A wait that has begun.
     async fn begun(permits: &FairPermits, owner: Uuid, units: usize) -> Waiting<'_> {
-        let mut wait: Waiting<'_> = Box::pin(permits.take(owner, units));
+        let mut wait: Waiting<'_> = Box::pin(permits.acquire(owner, units));
         assert!(granted(&mut wait).await.is_none(), "too little is free");
         wait
     }
@@ -245,7 +245,7 @@ mod tests {
     #[tokio::test]
     async fn the_next_permit_is_for_the_owner_without_one() {
         let permits = permits(2, 2);
-        let (first, _second) = (permits.take(A, 1).await, permits.take(A, 1).await);
+        let (first, _second) = (permits.acquire(A, 1).await, permits.acquire(A, 1).await);
         let third = begun(&permits, A, 1).await;
         assert!(!permits.are_wanted(), "its owner holds a permit");
         let mut other = begun(&permits, B, 1).await;
@@ -259,7 +259,7 @@ mod tests {
     #[tokio::test]
     async fn owners_take_turns_however_many_of_one_wait() {
         let permits = permits(1, 1);
-        let mut held = permits.take(A, 1).await;
+        let mut held = permits.acquire(A, 1).await;
         let (mut of_a, mut of_b) = (VecDeque::new(), VecDeque::new());
         for _ in 0..4 {
             of_a.push_back(begun(&permits, A, 1).await);
@@ -282,13 +282,13 @@ mod tests {
             each: 6,
             reserve: 3,
         });
-        let first = permits.take(A, 4).await;
+        let first = permits.acquire(A, 4).await;
         let mut too_much = begun(&permits, A, 3).await;
-        let second = permits.take(A, 2).await;
-        let other = permits.take(B, 1).await;
+        let second = permits.acquire(A, 2).await;
+        let other = permits.acquire(B, 1).await;
         let mut further = begun(&permits, B, 1).await;
         let mut large = begun(&permits, Uuid::from_u128(3), 4).await;
-        let small = permits.take(Uuid::from_u128(4), 3).await;
+        let small = permits.acquire(Uuid::from_u128(4), 3).await;
         drop(other);
         let further = granted(&mut further).await.unwrap();
         assert!(granted(&mut large).await.is_none(), "one is free");
@@ -298,15 +298,15 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_that_ends_leaves_nothing_behind() {
+    async fn an_ended_wait_leaves_no_state() {
         let permits = permits(1, 1);
-        let held = permits.take(A, 1).await;
+        let held = permits.acquire(A, 1).await;
         drop((begun(&permits, A, 1).await, begun(&permits, B, 1).await));
         let next = begun(&permits, B, 1).await;
         drop(held);
         // The permit was granted, and the grant not yet received.
         drop(next);
-        drop(permits.take(A, 1).await);
+        drop(permits.acquire(A, 1).await);
         let turns = permits.turns();
         assert!(
             turns.owners.is_empty() && turns.waiting.is_empty(),

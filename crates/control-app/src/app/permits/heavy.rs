@@ -23,8 +23,8 @@ impl HeavyPermits {
         }))
     }
 
-    pub(crate) async fn take(&self, org: Uuid) -> HeavyPermit {
-        self.0.take(org, 1).await
+    pub(crate) async fn acquire(&self, org: Uuid) -> HeavyPermit {
+        self.0.acquire(org, 1).await
     }
 
     /// Runs a task of `org` on a thread for blocking work, with a permit.
@@ -37,7 +37,7 @@ impl HeavyPermits {
         org: Uuid,
         task: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Error> {
-        let permit = self.take(org).await;
+        let permit = self.acquire(org).await;
         // A cancelled caller does not stop the task, so the task keeps the permit.
         let task = spawn_blocking(move || {
             let done = task();
@@ -59,14 +59,14 @@ mod tests {
         let short = Duration::from_millis(1);
         let permits = HeavyPermits::new(2);
         let [hostile, other] = [1, 2].map(Uuid::from_u128);
-        let held = permits.take(hostile).await;
+        let held = permits.acquire(hostile).await;
         for _ in 0..10 {
-            let further = timeout(short, permits.take(hostile)).await;
+            let further = timeout(short, permits.acquire(hostile)).await;
             assert!(further.is_err());
         }
-        let of_other = timeout(short, permits.take(other)).await;
+        let of_other = timeout(short, permits.acquire(other)).await;
         assert!(of_other.is_ok());
         drop(held);
-        assert!(timeout(short, permits.take(hostile)).await.is_ok());
+        assert!(timeout(short, permits.acquire(hostile)).await.is_ok());
     }
 }

@@ -27,7 +27,7 @@ impl OwnerPermits {
     /// # Errors
     ///
     /// [`Error::Stopped`] if the program stops in the meantime.
-    pub(crate) async fn take(&self, owner: Uuid) -> Result<OwnedSemaphorePermit, Error> {
+    pub(crate) async fn acquire(&self, owner: Uuid) -> Result<OwnedSemaphorePermit, Error> {
         let own = self.semaphore(owner).await;
         own.acquire_owned().await.map_err(|_| Error::Stopped)
     }
@@ -49,7 +49,7 @@ mod tests {
     async fn an_owner_without_permits_is_removed() {
         let permits = OwnerPermits::new(2);
         for number in 0..100 {
-            drop(permits.take(Uuid::from_u128(number)).await.unwrap());
+            drop(permits.acquire(Uuid::from_u128(number)).await.unwrap());
         }
         assert_eq!(permits.by_owner.lock().await.len(), 1);
     }

@@ -60,13 +60,13 @@ impl PermitPool {
     }
 
     /// Waits for a permit, first come, first served. Never `None`: the pool owns a sender.
-    async fn take(&self) -> Option<PasswordPermit> {
+    async fn acquire(&self) -> Option<PasswordPermit> {
         let memory = self.free.lock().await.recv().await?;
         Some(self.permit(memory))
     }
 
     /// Takes a permit if one is free and no other call waits.
-    fn try_take(&self) -> Option<PasswordPermit> {
+    fn try_acquire(&self) -> Option<PasswordPermit> {
         let memory = self.free.try_lock().ok()?.try_recv().ok()?;
         Some(self.permit(memory))
     }
@@ -124,11 +124,11 @@ impl PasswordPermits {
     ///
     /// [`Error::TooManySignIns`] if too many requests wait, or no permit is free within ten
     /// seconds.
-    pub(crate) async fn take(&self, owner: PasswordOwner) -> Result<PasswordPermit, Error> {
+    pub(crate) async fn acquire(&self, owner: PasswordOwner) -> Result<PasswordPermit, Error> {
         let permit = match owner {
-            PasswordOwner::Known => timeout(MAX_WAIT, self.known.take()).await,
+            PasswordOwner::Known => timeout(MAX_WAIT, self.known.acquire()).await,
             PasswordOwner::Stranger(address) => {
-                if let Some(permit) = self.strangers.try_take() {
+                if let Some(permit) = self.strangers.try_acquire() {
                     return Ok(permit);
                 }
                 let refused = |_| Error::TooManySignIns;
@@ -137,7 +137,7 @@ impl PasswordPermits {
                 let _own = turns.waiting.try_acquire().map_err(refused)?;
                 let queued = async {
                     let _turn = turns.turn.acquire().await.ok()?;
-                    self.strangers.take().await
+                    self.strangers.acquire().await
                 };
                 timeout(MAX_WAIT, queued).await
             }
@@ -200,7 +200,7 @@ mod tests {
             0 => PasswordOwner::Known,
             _ => at(&format!("192.0.{number}.1")),
         };
-        let mut permit = permits.take(owner).await.unwrap();
+        let mut permit = permits.acquire(owner).await.unwrap();
         let wrong = Password::new("wrong horse".to_owned());
         let compared = spawn_blocking(move || hash.verify_in(permit.memory(), &wrong));
         assert!(compared.await.unwrap().is_err());
@@ -234,20 +234,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_of_strangers_is_bounded_and_leaves_the_known_their_permits() {
+    async fn a_flood_of_unknown_clients_leaves_permits_to_known_ones() {
         let permits = PasswordPermits::default();
         let mut held = Vec::new();
         for _ in 0..UNKNOWN_BROWSER_PERMITS {
-            held.push(permits.take(at("192.0.2.1")).await.unwrap());
+            held.push(permits.acquire(at("192.0.2.1")).await.unwrap());
         }
-        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| permits.take(at("192.0.2.2")));
+        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| permits.acquire(at("192.0.2.2")));
         let mut flood: Vec<_> = flood.map(Box::pin).collect();
         for waiting in &mut flood {
             assert!(futures_poll(waiting).is_pending());
         }
-        let refused = permits.take(at("192.0.2.3")).await;
+        let refused = permits.acquire(at("192.0.2.3")).await;
         assert!(matches!(refused, Err(Error::TooManySignIns)), "{refused:?}");
-        assert!(permits.take(PasswordOwner::Known).await.is_ok());
+        assert!(permits.acquire(PasswordOwner::Known).await.is_ok());
         held.pop();
         let first = flood.remove(0).await;
         assert!(first.is_ok(), "the permit that became free");
@@ -263,14 +263,14 @@ mod tests {
         let permits = PasswordPermits::default();
         let mut held = Vec::new();
         for _ in 0..UNKNOWN_BROWSER_PERMITS {
-            held.push(permits.take(at("192.0.2.1")).await.unwrap());
+            held.push(permits.acquire(at("192.0.2.1")).await.unwrap());
         }
-        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| permits.take(at("192.0.2.2")));
+        let flood = (0..MAX_WAITING_OF_NETWORK).map(|_| permits.acquire(at("192.0.2.2")));
         let mut flood: Vec<_> = flood.map(Box::pin).collect();
         for waiting in &mut flood {
             assert!(futures_poll(waiting).is_pending());
         }
-        let mut owner = Box::pin(permits.take(at("2001:db8::1")));
+        let mut owner = Box::pin(permits.acquire(at("2001:db8::1")));
         assert!(futures_poll(&mut owner).is_pending());
         held.pop();
         drop(flood.remove(0).await.unwrap());

@@ -68,7 +68,7 @@ fn http() -> ListenAddresses {
 }
 
 #[test]
-fn every_field_comes_back_as_it_was_given() {
+fn every_field_survives_a_round_trip() {
     // Names that would become code if texts were concatenated.
     let hostile = "a\" { } // \\ \u{1F600} } #true";
     let definitions = Definitions {

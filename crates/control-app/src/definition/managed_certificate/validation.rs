@@ -48,7 +48,7 @@ impl App {
             .iter()
             .map(|challenge| challenge.host.clone())
             .collect();
-        self.hand_out(value, challenges).await?;
+        self.store_challenges(value, challenges).await?;
         self.await_confirmations(value, &hosts).await?;
         order.validate().await?;
         self.end_validation(value.id).await?;
@@ -56,12 +56,12 @@ impl App {
     }
 
     /// Stores each challenge for every online node that serves its host, and wakes those nodes.
-    async fn hand_out(
+    async fn store_challenges(
         &self,
         value: &ManagedCertificate,
         challenges: Vec<proxy_acme::HttpChallenge>,
     ) -> Result<(), IssuanceFault> {
-        let mut handed: Vec<(NodeId, HttpChallenge)> = Vec::new();
+        let mut placed: Vec<(NodeId, HttpChallenge)> = Vec::new();
         for challenge in challenges {
             let proxy_acme::HttpChallenge {
                 host,
@@ -78,14 +78,14 @@ impl App {
                 let host = challenge.host;
                 return Err(IssuanceFault::NotServed { host });
             }
-            handed.extend(nodes.into_iter().map(|node| (node.node, challenge.clone())));
+            placed.extend(nodes.into_iter().map(|node| (node.node, challenge.clone())));
         }
         let mut tx = self.store.begin().await?;
         let seq = tx.lock_audit().await?;
-        for (node, challenge) in &handed {
+        for (node, challenge) in &placed {
             tx.insert_challenge(value, *node, challenge, seq).await?;
         }
-        let nodes: BTreeSet<NodeId> = handed.iter().map(|(node, _)| *node).collect();
+        let nodes: BTreeSet<NodeId> = placed.iter().map(|(node, _)| *node).collect();
         tx.note_change(done(&json!({"hosts": value.hosts, "nodes": nodes.len()})));
         let call = Call::system(self.now());
         let action = "managed_certificate.challenged";

@@ -16,7 +16,7 @@ impl Faults {
 
     /// Returns the parsed value; on failure records the fault and returns `None`. Parsers return no
     /// other refusal.
-    pub(crate) fn keep<T>(&mut self, parsed: Result<T, Refusal>) -> Option<T> {
+    pub(crate) fn record<T>(&mut self, parsed: Result<T, Refusal>) -> Option<T> {
         match parsed {
             Ok(value) => return Some(value),
             Err(Refusal::Invalid { field, reason }) => self.0.push(InvalidField { field, reason }),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_as_it_is_written() {
+    fn a_freeze_is_parsed_and_formatted_canonically() {
         let freezes = Freezes::parse(["fri 16:00 – MON 08:00"]).unwrap();
         assert_eq!(freezes.texts(), ["Fri 16:00-Mon 08:00"]);
         for wrong in [

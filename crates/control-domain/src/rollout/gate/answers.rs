@@ -26,7 +26,7 @@ pub(super) fn errors(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFai
     sides.scopes().into_iter().find_map(|scope| {
         let found = sides.share(scope, Direction::Growth, |route| Some(route.errors))?;
         let limit = found.others.share() + more;
-        (found.is_sure && limit < found.own.share()).then(|| {
+        (found.is_significant && limit < found.own.share()).then(|| {
             GateFailure::Errors(format!(
                 "{}{} end with 5xx; up to {} of 1000 pass",
                 scope.prefix(),
@@ -41,7 +41,7 @@ pub(super) fn errors(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFai
 pub(super) fn reasons(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let all = Scope {
         route: None,
-        standard: None,
+        baseline: None,
     };
     let routes = sides.batch.iter().flat_map(|node| node.routes.values());
     let names: BTreeSet<&str> = routes
@@ -74,7 +74,7 @@ pub(super) fn statuses(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateF
     let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
     // A new route may answer unlike the average request, so it is compared within the total.
     let scopes = sides.scopes().into_iter();
-    let mut scopes = scopes.filter(|scope| scope.route == scope.standard);
+    let mut scopes = scopes.filter(|scope| scope.route == scope.baseline);
     scopes.find_map(|scope| {
         let redirects = ("a redirect".to_owned(), 300..400, MAX_REDIRECT_GROWTH);
         let statuses = client_faults(sides.batch, scope.route).into_iter();
@@ -98,7 +98,7 @@ pub(super) fn statuses(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateF
 
 /// Detects a route that serves requests which it refused before, because it lost its authorization.
 fn lost_refusals(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
-    if scope.route != scope.standard {
+    if scope.route != scope.baseline {
         return None;
     }
     let refused = |route: &RouteTraffic| {
@@ -141,7 +141,7 @@ fn answered(route: &RouteTraffic, range: &std::ops::Range<u16>) -> Option<u64> {
     Some(own.map(|(_, count)| *count).fold(0, u64::saturating_add))
 }
 
-/// Maximum share that passes: [`CLIENT_FAULT_GROWTH`] times the standard's share, while the other
+/// Maximum share that passes: [`CLIENT_FAULT_GROWTH`] times the baseline's share, while the other
 /// requests shrink at most by that factor; otherwise half of a route's requests could grow to all
 /// of them. A growth by `more` always passes.
 fn grown_by(more: f64) -> impl Fn(f64) -> f64 {

@@ -21,7 +21,7 @@ type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 /// The first route, or the total, that is too slow in the batch.
 pub(super) fn latency(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes();
-    let mut own = scopes.iter().filter(|scope| scope.route == scope.standard);
+    let mut own = scopes.iter().filter(|scope| scope.route == scope.baseline);
     own.find_map(|scope| {
         slowest(gate, sides, *scope)
             .or_else(|| mean(gate, sides, *scope))
@@ -37,7 +37,7 @@ pub(super) fn p99_limit(gate: &Gate, others_ms: i64) -> i64 {
 
 fn slowest(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let own = p99_ms(sides.batch, scope.route, Trim::Lowest)?;
-    let others = p99_ms(sides.rest, scope.standard, Trim::BothEnds)?;
+    let others = p99_ms(sides.rest, scope.baseline, Trim::BothEnds)?;
     let limit = p99_limit(gate, others);
     if own <= limit {
         return None;
@@ -53,12 +53,12 @@ fn slowest(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option
         Some(above.copied().fold(0, u64::saturating_add))
     };
     let found = sides.share(scope, Direction::Growth, slow)?;
-    found.is_sure.then(|| {
+    found.is_significant.then(|| {
         GateFailure::Latency(format!(
             "{}99 % of requests take up to {own} ms, {others} ms on the others; up to {limit} ms pass \
              ({:.0} requests of the batch)",
             scope.prefix(),
-            found.own.of
+            found.own.total
         ))
     })
 }
@@ -72,7 +72,7 @@ fn mean(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<Ga
         own,
         others,
         requests,
-    } = surely_slower(sides, scope, durations, limit)?;
+    } = significantly_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
         "{}a request takes {own:.1} ms in the mean, {others:.1} ms on the others; up to {:.1} ms pass \
          ({requests:.0} requests of the batch)",
@@ -89,7 +89,7 @@ fn first_byte(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Opt
         own,
         others,
         requests,
-    } = surely_slower(sides, scope, durations, limit)?;
+    } = significantly_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
         "{}the first byte of a stream comes after {own:.1} ms in the mean, {others:.1} ms on the others; \
          up to {:.1} ms pass ({requests:.0} streams of the batch)",
@@ -107,7 +107,7 @@ struct SlowerBatch {
 }
 
 /// The means of both sides, if the batch's mean is significantly above `limit` of the rest's.
-fn surely_slower(
+fn significantly_slower(
     sides: &ComparedReports<'_>,
     scope: Scope<'_>,
     durations: impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
@@ -119,14 +119,14 @@ fn surely_slower(
         pooled.filter(|(_, requests)| sides.is_enough(*requests))
     };
     let (own, requests) = means(sides.batch, scope.route, ExcludedNode::Lowest)?;
-    let (others, _) = means(sides.rest, scope.standard, ExcludedNode::BothEnds)?;
+    let (others, _) = means(sides.rest, scope.baseline, ExcludedNode::BothEnds)?;
     let before = means(sides.before, scope.route, ExcludedNode::BothEnds);
-    let mut standards = [Some(others), before.map(|(before, _)| before)]
+    let mut baselines = [Some(others), before.map(|(before, _)| before)]
         .into_iter()
         .flatten();
-    let is_slower = standards.all(|Estimate { mean, .. }| limit(mean) < own.mean);
-    let is_sure = sides.needed <= excess(own, others);
-    (is_slower && is_sure).then_some(SlowerBatch {
+    let is_slower = baselines.all(|Estimate { mean, .. }| limit(mean) < own.mean);
+    let is_significant = sides.needed <= excess(own, others);
+    (is_slower && is_significant).then_some(SlowerBatch {
         own: own.mean,
         others: others.mean,
         requests,

@@ -36,8 +36,8 @@ pub(super) fn routes(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFai
     let high = |share: f64| (share * SHIFT_FACTOR).max(share + shift);
     sides.names().find_map(|name| {
         let part = |node: &Traffic| Hits {
-            hits: requests_of(node, name).of,
-            of: all_requests(node),
+            hits: requests_of(node, name).total,
+            total: all_requests(node),
         };
         let grown = sides.compare(Direction::Growth, part, part)?;
         let fallen = sides.compare(Direction::Fall, part, part)?;
@@ -65,7 +65,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let closed = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: counts.proxy_headers_failed,
-            of: counts.accepted,
+            total: counts.accepted,
         })
     };
     if let Some(found) = sides.compare(Direction::Growth, closed, closed)
@@ -80,7 +80,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let failed = |node: &Traffic| {
         connections(node, |counts| Hits {
             hits: counts.handshakes_failed,
-            of: handshakes_of(counts),
+            total: handshake_count(counts),
         })
     };
     let found = sides.compare(Direction::Growth, failed, failed);
@@ -95,8 +95,8 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     }
     let with_tls = |node: &Traffic| {
         connections(node, |counts| Hits {
-            hits: handshakes_of(counts),
-            of: counts.accepted,
+            hits: handshake_count(counts),
+            total: counts.accepted,
         })
     };
     let found = sides.compare(Direction::Fall, with_tls, with_tls)?;
@@ -120,7 +120,7 @@ fn connections(node: &Traffic, hits: impl Fn(ConnectionTraffic) -> Hits) -> Hits
     node.connections.map(hits).unwrap_or_default()
 }
 
-fn handshakes_of(counts: ConnectionTraffic) -> u64 {
+fn handshake_count(counts: ConnectionTraffic) -> u64 {
     counts
         .handshakes_completed
         .saturating_add(counts.handshakes_failed)

@@ -51,13 +51,13 @@ fn errors(
     let requests = float(node.served.requests);
     let own = Counted {
         hits: float(node.served.errors).min(requests),
-        of: requests,
+        total: requests,
     };
     let all = float(others.requests);
     let usual_hits = all * float(usual.unsigned_abs()) / 1_000.0;
     let rest = Counted {
         hits: usual_hits.min(all),
-        of: all,
+        total: all,
     };
     (needed <= growth(own, rest)).then(|| {
         GateFailure::Errors(format!(

@@ -10,7 +10,7 @@ pub(super) enum ExcludedNode {
     Lowest,
     /// The node with the highest share.
     Highest,
-    /// The lowest and the highest, so that no single node sets the standard; of two nodes, the
+    /// The lowest and the highest, so that no single node decides the baseline; of two nodes, the
     /// highest.
     BothEnds,
 }
@@ -18,10 +18,10 @@ pub(super) enum ExcludedNode {
 /// Hits among the requests of one node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hits {
-    /// Number of hits; at most `of`.
+    /// Number of hits; at most `total`.
     pub(super) hits: u64,
     /// Number of requests.
-    pub(super) of: u64,
+    pub(super) total: u64,
 }
 
 /// Mean and variance of a node's single request.
@@ -34,15 +34,15 @@ pub(super) struct Spread {
 
 /// Pools the shares of several nodes.
 pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: ExcludedNode) -> Counted {
-    let mut nodes: Vec<Hits> = nodes.filter(|node| node.of > 0).collect();
-    let cap = weight_cap(nodes.iter().map(|node| node.of));
-    let product = |hits: u64, of: u64| u128::from(hits) * u128::from(of);
-    nodes.sort_by(|a, b| product(a.hits, b.of).cmp(&product(b.hits, a.of)));
+    let mut nodes: Vec<Hits> = nodes.filter(|node| node.total > 0).collect();
+    let cap = weight_cap(nodes.iter().map(|node| node.total));
+    let product = |hits: u64, total: u64| u128::from(hits) * u128::from(total);
+    nodes.sort_by(|a, b| product(a.hits, b.total).cmp(&product(b.hits, a.total)));
     let mut sum = Counted::default();
-    for Hits { hits, of } in keep(&nodes, without) {
-        let weight = float((*of).min(cap));
-        sum.of += weight;
-        sum.hits += float((*hits).min(*of)) * weight / float(*of);
+    for Hits { hits, total } in without_excluded(&nodes, without) {
+        let weight = float((*total).min(cap));
+        sum.total += weight;
+        sum.hits += float((*hits).min(*total)) * weight / float(*total);
     }
     sum
 }
@@ -56,7 +56,7 @@ pub(super) fn pool_means(
     let cap = weight_cap(nodes.iter().map(|node| node.requests));
     nodes.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     let (mut requests, mut mean, mut variance) = (0.0, 0.0, 0.0);
-    for node in keep(&nodes, without) {
+    for node in without_excluded(&nodes, without) {
         let weight = float(node.requests.min(cap));
         requests += weight;
         mean += weight * node.mean;
@@ -71,7 +71,7 @@ pub(super) fn pool_means(
     })
 }
 
-fn keep<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
+fn without_excluded<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
     let all = sorted.len();
     let (low, high) = match (all, without) {
         (0 | 1, _) => (0, 0),
@@ -96,12 +96,12 @@ mod tests {
     use super::*;
 
     fn pooled(nodes: &[(u64, u64)], without: ExcludedNode) -> (f64, f64) {
-        let nodes = nodes.iter().map(|(hits, of)| Hits {
+        let nodes = nodes.iter().map(|(hits, total)| Hits {
             hits: *hits,
-            of: *of,
+            total: *total,
         });
-        let Counted { hits, of } = pool(nodes, without);
-        (hits, of)
+        let Counted { hits, total } = pool(nodes, without);
+        (hits, total)
     }
 
     #[test]
@@ -115,9 +115,9 @@ mod tests {
             (&nodes[1..2], ExcludedNode::Lowest, (5.0, 100.0)),
             (&nodes[..0], ExcludedNode::Lowest, (0.0, 0.0)),
         ] {
-            let (hits, of) = pooled(nodes, without);
+            let (hits, total) = pooled(nodes, without);
             assert!((hits - expected.0).abs() < 0.1, "{without:?}: {hits}");
-            assert!((of - expected.1).abs() < 0.1, "{without:?}: {of}");
+            assert!((total - expected.1).abs() < 0.1, "{without:?}: {total}");
         }
     }
 }

@@ -114,11 +114,11 @@ fn scan(compared: &Comparison, min_requests: i64) -> Option<Additional> {
     let sides = [&compared.rest.reports, &compared.batch.reports_before];
     let mut sides = sides
         .into_iter()
-        .map(|nodes| Standard::new(nodes))
+        .map(|nodes| Baseline::new(nodes))
         .filter(|side| least <= side.answered);
     let first = sides.next()?;
     let found = additional(&batch, total, &first)?;
-    let is_alike = |side: Standard<'_>| {
+    let is_alike = |side: Baseline<'_>| {
         let other = additional(&batch, total, &side);
         other.is_some_and(|other| other.route == found.route)
     };
@@ -130,7 +130,7 @@ fn scan(compared: &Comparison, min_requests: i64) -> Option<Additional> {
 fn additional(
     batch: &BTreeMap<&str, Counts>,
     total: Counts,
-    side: &Standard<'_>,
+    side: &Baseline<'_>,
 ) -> Option<Additional> {
     let excess = |name: &str, own: &Counts| {
         float(own.not_found) - side.not_found_for_each(name) * float(own.answered)
@@ -145,7 +145,7 @@ fn additional(
     if !is_large || excess < sum * ONE_ROUTE {
         return None;
     }
-    // Includes routes that no longer serve requests, which occur only in the standard.
+    // Includes routes that no longer serve requests, which occur only in the baseline.
     let names: BTreeSet<&str> = batch.keys().copied().chain(side.names()).collect();
     let mut missing = 0.0;
     let mut variance = 0.0;
@@ -186,22 +186,25 @@ fn sums(nodes: &[Traffic]) -> BTreeMap<&str, Counts> {
 }
 
 /// Nodes that the batch is compared with.
-struct Standard<'a> {
+struct Baseline<'a> {
     /// Counters of each node, with its number of answers other than 404.
     nodes: Vec<(&'a Traffic, u64)>,
     answered: f64,
 }
 
-impl<'a> Standard<'a> {
+impl<'a> Baseline<'a> {
     fn new(nodes: &'a [Traffic]) -> Self {
         let answered = |node: &Traffic| {
             let routes = node.routes.values().map(|route| counts(route).answered);
             routes.fold(0, u64::saturating_add)
         };
         let nodes: Vec<_> = nodes.iter().map(|node| (node, answered(node))).collect();
-        let hits = nodes.iter().map(|(_, of)| Hits { hits: 0, of: *of });
+        let hits = nodes.iter().map(|(_, total)| Hits {
+            hits: 0,
+            total: *total,
+        });
         Self {
-            answered: pool(hits, ExcludedNode::BothEnds).of,
+            answered: pool(hits, ExcludedNode::BothEnds).total,
             nodes,
         }
     }
@@ -218,7 +221,7 @@ impl<'a> Standard<'a> {
                 .routes
                 .get(name)
                 .map_or(0, |route| counts(route).answered),
-            of: *all,
+            total: *all,
         });
         pool(nodes, ExcludedNode::BothEnds).share()
     }
@@ -232,7 +235,7 @@ impl<'a> Standard<'a> {
             } = counts(node.routes.get(name)?);
             Some(Hits {
                 hits: not_found,
-                of: not_found.saturating_add(answered),
+                total: not_found.saturating_add(answered),
             })
         });
         let share = pool(nodes, ExcludedNode::BothEnds).share();

@@ -6,9 +6,9 @@ use crate::rollout::gate::significance::{Counted, growth, needed};
 use control_wire::{RouteTraffic, Traffic};
 use std::collections::BTreeSet;
 
-/// Minimum number of nodes that serve a route for a separate standard, or all if fewer serve
+/// Minimum number of nodes that serve a route for a separate baseline, or all if fewer serve
 /// anything.
-const MIN_STANDARD_NODES: usize = 3;
+const MIN_BASELINE_NODES: usize = 3;
 /// Minimum fraction of a verdict's evidence for a suspicion.
 const SUSPICION_EVIDENCE: f64 = 0.5;
 /// Fraction of the minimum number of requests that suffices for a suspicion.
@@ -35,7 +35,7 @@ pub(super) struct Scope<'a> {
     pub(super) route: Option<&'a str>,
     /// Route on the other side; `None` for all requests, also if the route has too few requests
     /// there.
-    pub(super) standard: Option<&'a str>,
+    pub(super) baseline: Option<&'a str>,
 }
 
 /// Shares of the batch and of the rest, compared.
@@ -46,7 +46,7 @@ pub(super) struct Difference {
     /// The batch's own nodes before, if they served enough.
     pub(super) before: Option<Counted>,
     /// Set if the difference is significant.
-    pub(super) is_sure: bool,
+    pub(super) is_significant: bool,
 }
 
 /// Direction of a difference to test for.
@@ -92,11 +92,11 @@ impl<'a> ComparedReports<'a> {
         let routes = self.names().filter(|name| self.is_served(name));
         let routes = routes.map(|name| Scope {
             route: Some(name),
-            standard: self.has_standard(name).then_some(name),
+            baseline: self.has_baseline(name).then_some(name),
         });
         let all = Scope {
             route: None,
-            standard: None,
+            baseline: None,
         };
         routes.chain([all]).collect()
     }
@@ -118,7 +118,7 @@ impl<'a> ComparedReports<'a> {
         self.compare(
             direction,
             |node| hits_in(scope.route, node),
-            |node| hits_in(scope.standard, node),
+            |node| hits_in(scope.baseline, node),
         )
     }
 
@@ -137,7 +137,7 @@ impl<'a> ComparedReports<'a> {
         let before = pool(self.before.iter().map(&own), ExcludedNode::BothEnds);
         let own = pool(self.batch.iter().map(own), without);
         let others = pool(self.rest.iter().map(others), ExcludedNode::BothEnds);
-        if own.of < self.min_requests || others.of < self.min_requests {
+        if own.total < self.min_requests || others.total < self.min_requests {
             return None;
         }
         let evidence = match direction {
@@ -147,8 +147,8 @@ impl<'a> ComparedReports<'a> {
         Some(Difference {
             own,
             others,
-            before: Some(before).filter(|before| self.min_requests <= before.of),
-            is_sure: self.needed <= evidence,
+            before: Some(before).filter(|before| self.min_requests <= before.total),
+            is_significant: self.needed <= evidence,
         })
     }
 
@@ -159,22 +159,24 @@ impl<'a> ComparedReports<'a> {
 
     fn is_served(&self, route: &str) -> bool {
         let nodes = self.batch.iter().map(|node| requests_of(node, route));
-        self.is_enough(pool(nodes, ExcludedNode::Lowest).of)
+        self.is_enough(pool(nodes, ExcludedNode::Lowest).total)
     }
 
-    fn has_standard(&self, route: &str) -> bool {
+    fn has_baseline(&self, route: &str) -> bool {
         let serve = |name: &str| {
             let nodes = self.rest.iter();
-            nodes.filter(|node| requests_of(node, name).of > 0).count()
+            nodes
+                .filter(|node| requests_of(node, name).total > 0)
+                .count()
         };
         let serving = self.rest.iter().filter(|node| !node.routes.is_empty());
         let nodes = self.rest.iter().map(|node| requests_of(node, route));
-        serving.count().min(MIN_STANDARD_NODES) <= serve(route)
-            && self.is_enough(pool(nodes, ExcludedNode::BothEnds).of)
+        serving.count().min(MIN_BASELINE_NODES) <= serve(route)
+            && self.is_enough(pool(nodes, ExcludedNode::BothEnds).total)
     }
 
     fn requests(&self, route: &str) -> u64 {
-        let nodes = self.batch.iter().map(|node| requests_of(node, route).of);
+        let nodes = self.batch.iter().map(|node| requests_of(node, route).total);
         nodes.fold(0, u64::saturating_add)
     }
 }
@@ -185,7 +187,7 @@ impl Difference {
     pub(super) fn exceeds(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();
-        self.is_sure && sides.map(Counted::share).all(|share| limit(share) < own)
+        self.is_significant && sides.map(Counted::share).all(|share| limit(share) < own)
     }
 
     /// Returns true if the share is significantly below `limit` of the rest's, and below the
@@ -193,7 +195,7 @@ impl Difference {
     pub(super) fn falls_below(&self, limit: impl Fn(f64) -> f64) -> bool {
         let own = self.own.share();
         let sides = [Some(self.others), self.before].into_iter().flatten();
-        self.is_sure && sides.map(Counted::share).all(|share| own < limit(share))
+        self.is_significant && sides.map(Counted::share).all(|share| own < limit(share))
     }
 
     /// Figures of both sides in one line.
@@ -201,9 +203,9 @@ impl Difference {
         format!(
             "{} of 1000 among {:.0} requests of the batch, {} of 1000 among {:.0} on the others",
             permille(self.own.share()),
-            self.own.of,
+            self.own.total,
             permille(self.others.share()),
-            self.others.of
+            self.others.total
         )
     }
 }
@@ -231,7 +233,7 @@ pub(super) fn requests_of(node: &Traffic, route: &str) -> Hits {
     let requests = node.routes.get(route).map_or(0, |route| route.requests);
     Hits {
         hits: 0,
-        of: requests,
+        total: requests,
     }
 }
 
@@ -249,8 +251,8 @@ pub(super) fn counts_of<'t>(
 fn sum(node: &Traffic, route: Option<&str>, hits: &impl Fn(&RouteTraffic) -> Option<u64>) -> Hits {
     let own = counts_of(node, route);
     let counted = own.filter_map(|route| Some((hits(route)?, route.requests)));
-    counted.fold(Hits::default(), |sum, (hits, of)| Hits {
+    counted.fold(Hits::default(), |sum, (hits, total)| Hits {
         hits: sum.hits.saturating_add(hits),
-        of: sum.of.saturating_add(of),
+        total: sum.total.saturating_add(total),
     })
 }

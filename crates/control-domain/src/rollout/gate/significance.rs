@@ -7,9 +7,9 @@
 /// Error rate: at most one of so many harmless rollouts is stopped by chance.
 const HARMLESS_ROLLOUTS: f64 = 200.0;
 /// Maximum number of batches per rollout for which this rate holds.
-const BATCHES: f64 = 100.0;
+const MAX_BATCHES: f64 = 100.0;
 /// Assumed number of evaluations per batch with new reports.
-const LOOKS: f64 = 20.0;
+const EVALUATIONS_PER_BATCH: f64 = 20.0;
 /// Number of comparisons per route: 59 of sizes; the rest of statuses, reasons, share of the mix,
 /// and latency.
 const COMPARISONS_OF_A_ROUTE: f64 = 96.0;
@@ -17,10 +17,10 @@ const COMPARISONS_OF_A_ROUTE: f64 = 96.0;
 /// Hits among requests, such as responses with one status among all responses of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counted {
-    /// Number of hits; at most `of`.
+    /// Number of hits; at most `total`.
     pub(super) hits: f64,
     /// Number of requests.
-    pub(super) of: f64,
+    pub(super) total: f64,
 }
 
 /// A mean with the variance of its estimate.
@@ -33,8 +33,8 @@ pub(super) struct Estimate {
 impl Counted {
     /// Hits per request; 0 without requests.
     pub(super) fn share(self) -> f64 {
-        if self.of > 0.0 {
-            self.hits / self.of
+        if self.total > 0.0 {
+            self.hits / self.total
         } else {
             0.0
         }
@@ -46,7 +46,7 @@ impl Counted {
 /// 200.
 pub(super) fn needed(routes: usize) -> f64 {
     let routes = f64::from(u32::try_from(routes).unwrap_or(u32::MAX)) + 1.0;
-    (HARMLESS_ROLLOUTS * BATCHES * LOOKS * COMPARISONS_OF_A_ROUTE * routes).ln()
+    (HARMLESS_ROLLOUTS * MAX_BATCHES * EVALUATIONS_PER_BATCH * COMPARISONS_OF_A_ROUTE * routes).ln()
 }
 
 /// Evidence that hits are more frequent in `own`; 0 if they are not.
@@ -55,11 +55,11 @@ pub(super) fn needed(routes: usize) -> f64 {
 /// all requests. The Chernoff–Hoeffding bound limits the tail of that binomial distribution, and
 /// holds for drawing without replacement as well.
 pub(super) fn growth(own: Counted, others: Counted) -> f64 {
-    let (hits, of) = (own.hits + others.hits, own.of + others.of);
-    if hits <= 0.0 || of <= 0.0 {
+    let (hits, total) = (own.hits + others.hits, own.total + others.total);
+    if hits <= 0.0 || total <= 0.0 {
         return 0.0;
     }
-    let (found, expected) = (own.hits / hits, own.of / of);
+    let (found, expected) = (own.hits / hits, own.total / total);
     if found <= expected {
         return 0.0;
     }
@@ -89,12 +89,12 @@ fn part(found: f64, expected: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn counted(hits: f64, of: f64) -> Counted {
-        Counted { hits, of }
+    fn counted(hits: f64, total: f64) -> Counted {
+        Counted { hits, total }
     }
 
     #[test]
-    fn hits_on_one_side_alone_are_as_likely_as_a_coin_that_falls_one_way() {
+    fn hits_on_one_side_only_have_the_evidence_of_equal_coin_tosses() {
         let evidence = growth(counted(5.0, 100.0), counted(0.0, 100.0));
         assert!((evidence - 5.0 * 2.0_f64.ln()).abs() < 1e-9, "{evidence}");
         assert!(evidence < needed(1), "five of a hundred are no verdict");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_that_is_alike_or_better_gives_no_evidence() {
+    fn an_equal_or_better_side_is_no_evidence() {
         for (own, others) in [
             ((5.0, 100.0), (5.0, 100.0)),
             ((1.0, 100.0), (50.0, 1_000.0)),

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_finds_its_own_signs() {
+    fn special_characters_of_a_pattern_are_escaped() {
         assert_eq!(pattern("Fra_1%!"), "%Fra!_1!%!!%");
     }
 }

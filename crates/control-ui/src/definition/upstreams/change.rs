@@ -160,7 +160,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn a_form_that_is_sent_as_it_was_filled_changes_nothing() {
+    fn an_unedited_form_changes_nothing() {
         let target = |address: &str, weight| Target {
             address: address.to_owned(),
             weight,

@@ -19,7 +19,7 @@ use control_wire::{EnrolmentTokenId, ProjectId};
 use std::sync::Arc;
 
 /// Maximum number of tokens shown.
-const SHOWN: usize = 200;
+const PAGE_ROWS: usize = 200;
 
 #[derive(Template)]
 #[template(path = "enrolment_tokens.html")]
@@ -53,11 +53,15 @@ pub(crate) async fn list(
     let title = NavEntry::EnrolmentTokens.titled("Enrolment tokens");
     let frame = Frame::project(&ui, &caller, project, title).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let page = listing::page(caller.visit.query.get("after"), PageOrder::Newest, SHOWN);
+    let page = listing::page(
+        caller.visit.query.get("after"),
+        PageOrder::Newest,
+        PAGE_ROWS,
+    );
     let mut found = app
         .enrolment_tokens(call, project, &ListFilter::default(), page)
         .await?;
-    let last = listing::cut(&mut found, SHOWN, |found| found.value.id.0);
+    let last = listing::cut(&mut found, PAGE_ROWS, |found| found.value.id.0);
     let rows = found.iter().map(|found| {
         let token = &found.value;
         let state = token.state(now);

@@ -75,39 +75,27 @@ impl Filter {
 
     /// Link to the entries before this one.
     pub(super) fn link_before(&self, entry: Option<i64>) -> String {
-        let mut query = Serializer::for_suffix("?".to_owned(), 1);
-        let text = |value: Option<String>| value.filter(|value| !value.is_empty());
-        for (name, value) in [
-            ("action", text(self.action.clone())),
+        query([
+            ("action", self.action.clone()),
             ("actor", self.actor.map(|id| id.to_string())),
             ("subject", self.subject.map(|id| id.to_string())),
             ("since", self.since.map(|day| day.to_string())),
             ("until", self.until.map(|day| day.to_string())),
             ("before", entry.map(|entry| entry.to_string())),
-        ] {
-            if let Some(value) = value {
-                query.append_pair(name, &value);
-            }
-        }
-        query.finish()
+        ])
     }
 
     /// Query for the API's export, such as `?since=2026-11-20T00:00:00Z&…`; empty without a part.
     pub(super) fn export(&self) -> String {
         let stored = self.stored();
-        let mut query = Serializer::for_suffix("?".to_owned(), 1);
-        for (name, value) in [
+        let query = query([
             ("action", stored.action),
             ("actor", stored.actor.map(|id| id.to_string())),
             ("subject", stored.subject.map(|id| id.to_string())),
             ("since", stored.since.map(|at| at.to_string())),
             ("until", stored.until.map(|at| at.to_string())),
-        ] {
-            if let Some(value) = value {
-                query.append_pair(name, &value);
-            }
-        }
-        query.finish().trim_end_matches('?').to_owned()
+        ]);
+        query.trim_end_matches('?').to_owned()
     }
 
     pub(super) fn kinds(&self) -> Vec<Choice> {
@@ -151,17 +139,17 @@ impl Filter {
 
     /// Links that remove the restriction to an actor or a subject.
     pub(super) fn limits(&self, actor: &str, subject: &str) -> Vec<Choice> {
-        let by = Self {
+        let any_actor = Self {
             actor: None,
             ..self.clone()
         };
-        let of = Self {
+        let any_subject = Self {
             subject: None,
             ..self.clone()
         };
         let limits = [
-            (self.actor, by, format!("By {actor}")),
-            (self.subject, of, format!("Of {subject}")),
+            (self.actor, any_actor, format!("By {actor}")),
+            (self.subject, any_subject, format!("Of {subject}")),
         ];
         let limits = limits.into_iter().filter(|(id, ..)| id.is_some());
         let limits = limits.map(|(_, other, label)| Choice {
@@ -171,6 +159,17 @@ impl Filter {
         });
         limits.collect()
     }
+}
+
+/// Query with the parameters that have a value; `?` without any.
+fn query<const N: usize>(parameters: [(&str, Option<String>); N]) -> String {
+    let mut query = Serializer::for_suffix("?".to_owned(), 1);
+    for (name, value) in parameters {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            query.append_pair(name, &value);
+        }
+    }
+    query.finish()
 }
 
 #[cfg(test)]

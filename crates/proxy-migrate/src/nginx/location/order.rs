@@ -15,7 +15,7 @@ const MAX_PATHS: usize = 100_000;
 
 /// How a location compares paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum PathComparison {
     Exact,
     /// `^~`: a prefix after which no expressions are tried.
     PrefixFirst,
@@ -26,7 +26,7 @@ pub(super) enum Kind {
 /// A location with its parent.
 #[derive(Clone, Debug)]
 pub(super) struct Matcher {
-    pub(super) kind: Kind,
+    pub(super) kind: PathComparison,
     /// Path or expression.
     pub(super) text: String,
     /// Position of the enclosing location.
@@ -60,15 +60,17 @@ pub(super) fn ordered(matchers: &[Matcher]) -> Vec<Ordered> {
     for (at, matcher) in matchers.iter().enumerate() {
         work::step();
         match matcher.kind {
-            Kind::Exact => found.push(Ordered::new(Path::Exact(matcher.text.clone()), at)),
-            Kind::Regex => regexes.entry(matcher.parent).or_default().push(at),
-            Kind::Prefix | Kind::PrefixFirst => prefixes.push((at, matcher)),
+            PathComparison::Exact => {
+                found.push(Ordered::new(Path::Exact(matcher.text.clone()), at))
+            }
+            PathComparison::Regex => regexes.entry(matcher.parent).or_default().push(at),
+            PathComparison::Prefix | PathComparison::PrefixFirst => prefixes.push((at, matcher)),
         }
     }
     let is_first = |(at, matcher): &&(usize, &Matcher)| {
         let mut around = std::iter::successors(Some(*at), |it| parent(matchers, *it));
         let has_own = around.any(|it| regexes.contains_key(&Some(it)));
-        has_own || (matcher.kind == Kind::PrefixFirst && !regexes.is_empty())
+        has_own || (matcher.kind == PathComparison::PrefixFirst && !regexes.is_empty())
     };
     let first = prefixes.iter().filter(is_first);
     let first: HashSet<&str> = first.map(|(_, it)| it.text.as_str()).collect();
@@ -135,7 +137,7 @@ fn with_regexes(
             break;
         };
         let kind = matchers.get(position).map(|it| it.kind);
-        are_tried = kind != Some(Kind::PrefixFirst);
+        are_tried = kind != Some(PathComparison::PrefixFirst);
         block = parent(matchers, position);
     }
     found.push(Ordered::new(whole, at));
@@ -228,7 +230,7 @@ fn literal(regex: &str) -> String {
 mod tests {
     use super::*;
 
-    fn matcher(kind: Kind, text: &str, parent: Option<usize>) -> Matcher {
+    fn matcher(kind: PathComparison, text: &str, parent: Option<usize>) -> Matcher {
         Matcher {
             kind,
             text: text.to_owned(),
@@ -254,9 +256,9 @@ mod tests {
     #[test]
     fn prefixes_stay_without_expressions() {
         let matchers = [
-            matcher(Kind::PrefixFirst, "/a/", None),
-            matcher(Kind::Prefix, "/", None),
-            matcher(Kind::Exact, "/b", None),
+            matcher(PathComparison::PrefixFirst, "/a/", None),
+            matcher(PathComparison::Prefix, "/", None),
+            matcher(PathComparison::Exact, "/b", None),
         ];
         assert_eq!(shown(&matchers), ["= /b 2", "/a/ 0", "/ 1"]);
     }
@@ -264,11 +266,11 @@ mod tests {
     #[test]
     fn the_longest_prefix_decides_before_an_expression_is_tried() {
         let matchers = [
-            matcher(Kind::PrefixFirst, "/a/", None),
-            matcher(Kind::PrefixFirst, "/a/b/", None),
-            matcher(Kind::Prefix, "/a/c/", None),
-            matcher(Kind::Regex, r"\.php$", None),
-            matcher(Kind::Prefix, "/", None),
+            matcher(PathComparison::PrefixFirst, "/a/", None),
+            matcher(PathComparison::PrefixFirst, "/a/b/", None),
+            matcher(PathComparison::Prefix, "/a/c/", None),
+            matcher(PathComparison::Regex, r"\.php$", None),
+            matcher(PathComparison::Prefix, "/", None),
         ];
         assert_eq!(
             shown(&matchers),
@@ -286,10 +288,10 @@ mod tests {
     #[test]
     fn expressions_of_a_block_hold_within_it_only() {
         let matchers = [
-            matcher(Kind::Prefix, "/a/", None),
-            matcher(Kind::Regex, r"/\.", Some(0)),
-            matcher(Kind::Regex, r"\.php$", None),
-            matcher(Kind::Prefix, "/", None),
+            matcher(PathComparison::Prefix, "/a/", None),
+            matcher(PathComparison::Regex, r"/\.", Some(0)),
+            matcher(PathComparison::Regex, r"\.php$", None),
+            matcher(PathComparison::Prefix, "/", None),
         ];
         assert_eq!(
             shown(&matchers),

@@ -67,5 +67,5 @@ settings! {
     /// Forwards the credentials to the upstream. Agents never receive them.
     BASIC_FORWARD: Flag, DefaultValue<bool> = flag("routes.route.policies.basic-auth.forward-credentials")
         .or(false)
-        .enforced(BY, "the_upstream_gets_no_password_unless_the_route_says_so");
+        .enforced(BY, "the_password_is_forwarded_only_if_the_route_is_configured_to");
 }

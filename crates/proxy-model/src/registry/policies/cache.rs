@@ -124,7 +124,7 @@ settings! {
     /// client can have a response fetched again. `no-store` always counts.
     CLIENT_DIRECTIVES: Flag, DefaultValue<bool> = flag("routes.route.policies.cache.client-directives")
         .or(false)
-        .enforced(BY, "wishes_of_clients_count_where_the_route_says_so");
+        .enforced(BY, "request_cache_directives_apply_if_the_route_enables_them");
     /// Whether responses carry `Cache-Status` (RFC 9211): whether they are stored ones, and why not.
     CACHE_STATUS: Flag, DefaultValue<bool> = flag("routes.route.policies.cache.cache-status")
         .or(false)

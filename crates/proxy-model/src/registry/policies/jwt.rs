@@ -112,7 +112,7 @@ settings! {
         Duration::from_hours(24),
     )
     .or(Duration::from_mins(5))
-    .enforced(BY, "the_last_keys_are_used_while_the_issuer_is_away_until_they_are_too_old");
+    .enforced(BY, "the_last_keys_are_used_while_the_issuer_is_unreachable_until_they_expire");
     /// Longest use of keys while the issuer does not answer. Then requests are answered 503, reason
     /// `token_keys_unavailable`.
     JWKS_MAX_AGE: Time, DefaultValue<Duration> = time_from(
@@ -121,7 +121,7 @@ settings! {
         Duration::from_hours(24 * 30),
     )
     .or(Duration::from_hours(24))
-    .enforced(BY, "the_last_keys_are_used_while_the_issuer_is_away_until_they_are_too_old");
+    .enforced(BY, "the_last_keys_are_used_while_the_issuer_is_unreachable_until_they_expire");
     /// A file with the secret of HMAC signatures: its bytes unchanged, at least 32 without a
     /// trailing line feed. Only `HS…` is accepted then. Refused in a bundle.
     HMAC_FILE: Text<PathBuf>, Unset =
@@ -187,7 +187,7 @@ settings! {
     /// too.
     JWT_FORWARD: Flag, DefaultValue<bool> = flag("routes.route.policies.jwt.forward-token")
         .or(false)
-        .enforced(BY, "the_upstream_gets_no_token_unless_the_route_says_so");
+        .enforced(BY, "the_token_is_forwarded_only_if_the_route_is_configured_to");
     /// The name in challenges.
     JWT_REALM: Text<String>, DefaultValue<Written<String>> = text(
         "routes.route.policies.jwt.realm",

@@ -225,7 +225,7 @@ fn a_request_that_timed_out_in_the_queue_names_the_limit() {
 }
 
 #[tokio::test]
-async fn a_place_of_all_workers_goes_to_the_next_worker_if_the_first_may_not_use_it() {
+async fn a_global_permit_is_offered_to_the_next_worker_if_the_first_may_not_use_it() {
     let workers = workers(2, "max-in-flight-requests 36");
     let [first, second] = &workers[..] else {
         panic!()

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_a_key_if_every_server_reads_it_alike() {
+    fn a_path_is_a_key_if_all_its_readings_agree() {
         for path in ["/", "/a.b/c", "/caf%C3%A9", "/a%20b"] {
             assert!(has_one_reading(path), "{path}");
         }

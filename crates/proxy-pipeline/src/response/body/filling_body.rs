@@ -51,14 +51,14 @@ pub(super) struct FillingBody {
 struct Progress {
     body: Vec<u8>,
     trailers: Option<HeaderMap>,
-    state: State,
+    state: FillState,
     reader: Option<Waker>,
     /// Memory of bytes that will not be stored, counted until the client has them.
     reserved: Option<BodyReservation>,
 }
 
 #[derive(Debug)]
-enum State {
+enum FillState {
     Reading,
     /// The whole body is in the store.
     Stored(Bytes),
@@ -91,7 +91,7 @@ pub(super) fn begin(
     let progress = Rc::new(RefCell::new(Progress {
         body: Vec::with_capacity(capacity.unwrap_or_default()),
         trailers: None,
-        state: State::Reading,
+        state: FillState::Reading,
         reader: None,
         reserved: None,
     }));
@@ -201,13 +201,13 @@ impl Filler {
         progress.state = match ended {
             Ended::Complete => {
                 let body = std::mem::take(&mut progress.body).into_boxed_slice();
-                State::Stored(fill.publish(head, variant, body, now).body.clone())
+                FillState::Stored(fill.publish(head, variant, body, now).body.clone())
             }
             Ended::Refused => {
                 progress.reserved = Some(fill.mark_uncacheable(now));
-                State::Handed(source)
+                FillState::Handed(source)
             }
-            Ended::Broken(fault) => State::Failed(Interruption::Upstream(fault)),
+            Ended::Broken(fault) => FillState::Failed(Interruption::Upstream(fault)),
         };
         progress.wake();
     }
@@ -231,9 +231,9 @@ impl FillingBody {
             return false;
         }
         match &progress.state {
-            State::Stored(body) => self.taken >= body.len(),
-            State::Over => true,
-            State::Reading | State::Handed(_) | State::Failed(_) => false,
+            FillState::Stored(body) => self.taken >= body.len(),
+            FillState::Over => true,
+            FillState::Reading | FillState::Handed(_) | FillState::Failed(_) => false,
         }
     }
 
@@ -252,7 +252,7 @@ impl FillingBody {
             return rest.poll(cx).map_err(Interruption::Upstream);
         }
         let progress = &mut *self.progress.borrow_mut();
-        if let State::Stored(body) = &progress.state {
+        if let FillState::Stored(body) = &progress.state {
             let rest = body.slice(self.taken.min(body.len())..);
             if !rest.is_empty() {
                 self.taken = body.len();
@@ -265,9 +265,9 @@ impl FillingBody {
             self.taken += piece.len();
             return Poll::Ready(Some(Ok(Frame::data(Bytes::copy_from_slice(piece)))));
         }
-        match std::mem::replace(&mut progress.state, State::Over) {
-            State::Reading => {
-                progress.state = State::Reading;
+        match std::mem::replace(&mut progress.state, FillState::Over) {
+            FillState::Reading => {
+                progress.state = FillState::Reading;
                 progress.reader = Some(cx.waker().clone());
                 let deadline = self.timers.deadline();
                 if deadline.running() == Some(Timer::ResponseWrite) {
@@ -281,7 +281,7 @@ impl FillingBody {
                     None => Poll::Pending,
                 }
             }
-            State::Handed(mut rest) => {
+            FillState::Handed(mut rest) => {
                 rest.timers = self.timers.clone();
                 progress.body = Vec::new();
                 progress.reserved = None;
@@ -290,8 +290,8 @@ impl FillingBody {
                     .poll(cx)
                     .map_err(Interruption::Upstream)
             }
-            State::Failed(interruption) => Poll::Ready(Some(Err(interruption))),
-            State::Stored(_) | State::Over => {
+            FillState::Failed(interruption) => Poll::Ready(Some(Err(interruption))),
+            FillState::Stored(_) | FillState::Over => {
                 let trailers = progress.trailers.take();
                 Poll::Ready(trailers.map(|trailers| Ok(Frame::trailers(trailers))))
             }

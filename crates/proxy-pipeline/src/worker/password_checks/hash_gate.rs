@@ -19,10 +19,10 @@ pub struct HashGate {
     clippy::disallowed_types,
     reason = "taken at both ends of a hash, which takes milliseconds at least"
 )]
-type Lock = std::sync::Mutex<State>;
+type Lock = std::sync::Mutex<GateState>;
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     held_bytes: u64,
     /// Hashes with memory begin in the order of their tickets, so that small ones do not overtake a
     /// large one forever.
@@ -105,17 +105,17 @@ impl HashGate {
             .unwrap_or_default()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, GateState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'g>(&self, state: MutexGuard<'g, State>) -> MutexGuard<'g, State> {
+    fn wait<'g>(&self, state: MutexGuard<'g, GateState>) -> MutexGuard<'g, GateState> {
         let woken = self.changed.wait(state);
         woken.unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl GateState {
     fn has_room(&self, bytes: u64, max_bytes: u64) -> bool {
         self.held_bytes == 0 || self.held_bytes.saturating_add(bytes) <= max_bytes
     }

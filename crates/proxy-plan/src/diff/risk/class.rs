@@ -309,7 +309,7 @@ pub fn risks_page() -> String {
          | class | when | harm |\n|---|---|---|\n",
     );
     for class in RiskClass::ALL {
-        // A `String` takes every text.
+        // Writing to a `String` cannot fail.
         _ = writeln!(
             page,
             "| `{}` | {} | {} |",

@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_is_not_commanded() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
     }
 

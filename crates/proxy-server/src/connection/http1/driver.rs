@@ -4,7 +4,7 @@
 //! that thousands of them cost little: see [`poll_hibernating`].
 
 use crate::connection::http1::connection::{Connection, ConnectionIo};
-use crate::connection::http1::end::End;
+use crate::connection::http1::end::ConnectionEnd;
 use crate::connection::http1::exchange::exchange;
 use crate::connection::linger;
 use crate::connection::ready_connection::ConnectionGuard;
@@ -65,7 +65,7 @@ impl Future for Driver {
 /// Serves requests until the connection is idle. Returns true if it stays open.
 async fn serving(conn: Rc<Connection>) -> bool {
     let end = serve_requests(&conn).await;
-    if matches!(end, End::Idle) {
+    if matches!(end, ConnectionEnd::Idle) {
         return true;
     }
     Box::pin(finish(&conn, end)).await;
@@ -73,18 +73,18 @@ async fn serving(conn: Rc<Connection>) -> bool {
 }
 
 /// Closes the connection for the reason in `end`.
-async fn finish(conn: &Rc<Connection>, end: End) {
+async fn finish(conn: &Rc<Connection>, end: ConnectionEnd) {
     let mut wire = ConnectionIo(Rc::clone(conn));
     match end {
-        End::Closed if conn.eof.get() => {}
-        End::Closed => linger::close(&mut wire, conn.timeout()).await,
-        End::SwitchedConnection(switched) => {
+        ConnectionEnd::Closed if conn.eof.get() => {}
+        ConnectionEnd::Closed => linger::close(&mut wire, conn.timeout()).await,
+        ConnectionEnd::SwitchedConnection(switched) => {
             let unread = conn.reader().take_unread();
             let (clock, deadline) = (&conn.guard.worker.clock, &conn.guard.deadline);
             switched.carry(wire, &unread, clock, deadline).await;
         }
-        End::Truncated => conn.abort(),
-        End::Malformed(fault) => {
+        ConnectionEnd::Truncated => conn.abort(),
+        ConnectionEnd::Malformed(fault) => {
             let problem = {
                 let reader = conn.reader();
                 let problem = refused_head_problem(fault, reader.unread());
@@ -96,15 +96,15 @@ async fn finish(conn: &Rc<Connection>, end: End) {
             };
             refuse(conn, problem).await;
         }
-        End::TimedOut(Timer::RequestHeader, after) => {
+        ConnectionEnd::TimedOut(Timer::RequestHeader, after) => {
             refuse(conn, timeout_problem(Timer::RequestHeader, after)).await;
         }
-        End::Idle | End::TimedOut(..) => {}
+        ConnectionEnd::Idle | ConnectionEnd::TimedOut(..) => {}
     }
 }
 
 /// Serves requests until there is a reason to stop.
-async fn serve_requests(conn: &Rc<Connection>) -> End {
+async fn serve_requests(conn: &Rc<Connection>) -> ConnectionEnd {
     let mut writer = MessageWriter::default();
     loop {
         if let Err(end) = poll_fn(|cx| poll_request(conn, cx)).await {
@@ -116,13 +116,13 @@ async fn serve_requests(conn: &Rc<Connection>) -> End {
         // A connection hibernates right after its first request, because thousands may stay idle; a
         // reused one keeps its buffers for a while.
         if conn.client.requests.get() == 1 && conn.has_no_input() {
-            return End::Idle;
+            return ConnectionEnd::Idle;
         }
     }
 }
 
 /// Ready when the next request's head is complete, or with the reason of the connection's end.
-fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<(), ConnectionEnd>> {
     conn.guard.deadline.watch(cx.waker());
     if conn.client.terms.is_retired() {
         // Further input is validated by the limits of the current settings.
@@ -138,13 +138,13 @@ fn poll_request(conn: &Connection, cx: &mut Context<'_>) -> Poll<Result<(), End>
             return Poll::Ready(Ok(()));
         }
         if let Some(fault) = fault {
-            return Poll::Ready(Err(End::Malformed(fault)));
+            return Poll::Ready(Err(ConnectionEnd::Malformed(fault)));
         }
         match conn.poll_fill(cx) {
             Poll::Ready(Ok(0) | Err(_)) if conn.reader().is_measuring() => {
                 conn.reader().end_measuring();
             }
-            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(End::Closed)),
+            Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(ConnectionEnd::Closed)),
             Poll::Ready(Ok(_)) => {}
             Poll::Pending if conn.reader().is_measuring() => {
                 ready!(poll_measured(conn));
@@ -168,7 +168,7 @@ fn poll_measured(conn: &Connection) -> Poll<()> {
 }
 
 /// Waits, hibernates or ends a connection without input.
-fn poll_timers(conn: &Connection) -> Poll<End> {
+fn poll_timers(conn: &Connection) -> Poll<ConnectionEnd> {
     let settings = conn.settings.in_force();
     let between_requests = conn.reader().is_between_requests();
     // Tested after the socket, because a request that has arrived must be answered.
@@ -176,15 +176,15 @@ fn poll_timers(conn: &Connection) -> Poll<End> {
     if between_requests
         && (conn.client.should_close_idle(worker) || conn.client.should_free_descriptor(worker))
     {
-        return Poll::Ready(End::Closed);
+        return Poll::Ready(ConnectionEnd::Closed);
     }
     match conn.guard.deadline.take_expired() {
-        Some((Timer::KeepAlive, _)) if between_requests => return Poll::Ready(End::Idle),
+        Some((Timer::KeepAlive, _)) if between_requests => return Poll::Ready(ConnectionEnd::Idle),
         Some((Timer::RequestHeader, after)) if !between_requests => {
             conn.client
                 .timed_out
                 .set(Some((Timer::RequestHeader, after)));
-            return Poll::Ready(End::TimedOut(Timer::RequestHeader, after));
+            return Poll::Ready(ConnectionEnd::TimedOut(Timer::RequestHeader, after));
         }
         Some(_) | None => {}
     }

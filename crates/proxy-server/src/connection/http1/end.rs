@@ -6,7 +6,7 @@ use proxy_pipeline::SwitchedConnection;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum ConnectionEnd {
     /// One side closed the connection, or it failed.
     Closed,
     /// The client has the head of the response to a protocol switch.

@@ -1,10 +1,10 @@
 //! One HTTP/1.x exchange: the request is handled, then its response is written.
 
 use crate::connection::http1::connection::{Connection, ConnectionIo};
-use crate::connection::http1::end::End;
+use crate::connection::http1::end::ConnectionEnd;
 use http::{HeaderValue, Method, Response, StatusCode, Version};
 use http_body::Body as _;
-use proxy_http1::{Framing, MessageWriter, ResponseContext, Written, keep_map, write_response};
+use proxy_http1::{Framing, MessageWriter, ResponseContext, Written, recycle_map, write_response};
 use proxy_pipeline::{Body, Reply, RequestStream, handle};
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -23,13 +23,13 @@ struct RequestInfo {
 pub(crate) async fn exchange(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
-) -> Option<End> {
+) -> Option<ConnectionEnd> {
     let (handled, request) = {
         // Taken here, and not passed in: each future that passes a head on holds a copy of it.
         let taken = conn.reader().take_request();
         let Some(head) = taken else {
             let fault = conn.reader().fault();
-            return Some(fault.map_or(End::Closed, End::Malformed));
+            return Some(fault.map_or(ConnectionEnd::Closed, ConnectionEnd::Malformed));
         };
         let request = RequestInfo {
             method: head.request.method().clone(),
@@ -51,7 +51,7 @@ pub(crate) async fn exchange(
     };
     let Ok(Reply { response, upgrade }) = handled else {
         conn.guard.deadline.clear();
-        return Some(End::Closed);
+        return Some(ConnectionEnd::Closed);
     };
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let closes = poll_fn(|cx| Poll::Ready(conn.is_to_close(cx, &response))).await;
@@ -65,16 +65,16 @@ pub(crate) async fn exchange(
     conn.write_unblocked();
     conn.guard.deadline.clear();
     if end.is_some() && written.framing == Some(Framing::UntilClose) {
-        return Some(End::Truncated);
+        return Some(ConnectionEnd::Truncated);
     }
-    if let (None | Some(End::Closed), Some(switched)) = (&end, upgrade) {
-        return Some(End::SwitchedConnection(switched));
+    if let (None | Some(ConnectionEnd::Closed), Some(switched)) = (&end, upgrade) {
+        return Some(ConnectionEnd::SwitchedConnection(switched));
     }
     if end.is_some() {
         return end;
     }
     if switches || !written.keeps || !poll_fn(|cx| Poll::Ready(conn.discard_body(cx))).await {
-        return Some(End::Closed);
+        return Some(ConnectionEnd::Closed);
     }
     conn.reader().resume();
     None
@@ -127,7 +127,7 @@ fn start_response(
     };
     let written = write_response(&head, &to, writer.text());
     body.drop_verbatim_fields();
-    keep_map(head.headers);
+    recycle_map(head.headers);
     writer.begin(written.framing.map(|framing| (body, framing)));
     written
 }
@@ -137,11 +137,13 @@ fn poll_response(
     conn: &Rc<Connection>,
     writer: &mut MessageWriter<Body>,
     cx: &mut Context<'_>,
-) -> Poll<Option<End>> {
+) -> Poll<Option<ConnectionEnd>> {
     conn.guard.deadline.watch(cx.waker());
     match writer.poll(cx, &mut ConnectionIo(Rc::clone(conn))) {
-        Poll::Ready(Ok(())) => return Poll::Ready(writer.is_write_closed().then_some(End::Closed)),
-        Poll::Ready(Err(_)) => return Poll::Ready(Some(End::Closed)),
+        Poll::Ready(Ok(())) => {
+            return Poll::Ready(writer.is_write_closed().then_some(ConnectionEnd::Closed));
+        }
+        Poll::Ready(Err(_)) => return Poll::Ready(Some(ConnectionEnd::Closed)),
         Poll::Pending if writer.is_blocked() => {
             conn.write_blocked(writer.sent());
             if let Some(body) = writer.body_mut() {
@@ -151,12 +153,12 @@ fn poll_response(
         Poll::Pending => conn.write_unblocked(),
     }
     if conn.poll_disconnect(cx).is_ready() {
-        return Poll::Ready(Some(End::Closed));
+        return Poll::Ready(Some(ConnectionEnd::Closed));
     }
     match conn.guard.deadline.take_expired() {
         Some((timer, after)) => {
             conn.client.timed_out.set(Some((timer, after)));
-            Poll::Ready(Some(End::TimedOut(timer, after)))
+            Poll::Ready(Some(ConnectionEnd::TimedOut(timer, after)))
         }
         None => Poll::Pending,
     }

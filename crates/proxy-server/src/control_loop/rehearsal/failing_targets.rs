@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_name_that_other_name_servers_do_not_have_is_a_lost_target() {
+    async fn a_name_unknown_to_other_name_servers_is_a_lost_target() {
         let (before, after) = (named(Some(([192, 0, 2, 1], 80).into())), named(None));
         let found = failing_targets(&before, &after, true).await;
         let expected = "upstream \"app\" loses app.test:80: its name has no address by the bundle's `system.dns`, but \

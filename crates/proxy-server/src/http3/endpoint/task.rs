@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::Receiver;
 
 /// Batches of datagrams and connections that are handled before other tasks of the worker run.
-const ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// Messages that one connection sends before the next one has its turn.
 const MESSAGES_PER_TURN: usize = 16;
@@ -108,7 +108,7 @@ impl EndpointTask {
             self.cut(cx);
             return Poll::Ready(());
         }
-        for _ in 0..ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             self.refresh_config();
             let received = self.receive(cx) | self.receive_forwarded(cx);
             let expired = self.expire(cx);

@@ -1,6 +1,6 @@
 //! The `tracing` layer.
 
-use super::repetitions::Kind;
+use super::repetitions::EventKind;
 use super::{ANSWER, Events};
 use proxy_telemetry::EventFields;
 use std::fmt::{Debug, Write};
@@ -15,12 +15,12 @@ impl<S: Subscriber> Layer<S> for Events {
         let mut visitor = EventVisitor::default();
         event.record(&mut visitor);
         let EventVisitor { message, fields } = visitor;
-        let kind = Kind {
+        let kind = EventKind {
             level: level(*metadata.level()),
             is_answer: metadata.target() == ANSWER,
             message,
         };
-        self.say(kind, fields);
+        self.log(kind, fields);
     }
 }
 

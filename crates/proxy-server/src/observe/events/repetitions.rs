@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The kind of an event; events with equal fields are repetitions of each other.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Kind {
+pub(super) struct EventKind {
     pub(super) level: &'static str,
     /// The event responds to an operator's signal, so that each repetition is written.
     pub(super) is_answer: bool,
@@ -15,7 +15,7 @@ pub(super) struct Kind {
 /// A summary of events that were not written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Summary {
-    pub(super) kind: Kind,
+    pub(super) kind: EventKind,
     pub(super) fields: EventFields,
     /// Number of repetitions, at least 1; 0 for a single written event.
     pub(super) repeated: u64,
@@ -24,11 +24,11 @@ pub(super) struct Summary {
 /// The kinds of events of the last seconds. Above this number, events of further kinds are written
 /// without suppression.
 #[derive(Debug, Default)]
-pub(super) struct Repetitions(proxy_telemetry::Repetitions<(Kind, EventFields), ()>);
+pub(super) struct Repetitions(proxy_telemetry::Repetitions<(EventKind, EventFields), ()>);
 
 impl Repetitions {
     /// Returns true if an event at `now` is to be written; otherwise it is counted.
-    pub(super) fn admit(&mut self, kind: &Kind, fields: &EventFields, now: Duration) -> bool {
+    pub(super) fn admit(&mut self, kind: &EventKind, fields: &EventFields, now: Duration) -> bool {
         let key = (kind.clone(), fields.clone());
         if kind.is_answer || !self.0.has_room(&key) {
             return true;
@@ -52,15 +52,15 @@ impl Repetitions {
 mod tests {
     use super::*;
 
-    fn kind(message: &str) -> Kind {
-        Kind {
+    fn kind(message: &str) -> EventKind {
+        EventKind {
             level: "ERROR",
             is_answer: false,
             message: message.to_owned(),
         }
     }
 
-    fn admitted(known: &mut Repetitions, kind: &Kind, now: u64, count: usize) -> usize {
+    fn admitted(known: &mut Repetitions, kind: &EventKind, now: u64, count: usize) -> usize {
         let (fields, now) = (EventFields::default(), Duration::from_secs(now));
         let all = (0..count).filter(|_| known.admit(kind, &fields, now));
         all.count()
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn answers_are_all_written() {
         let mut known = Repetitions::default();
-        let answer = Kind {
+        let answer = EventKind {
             is_answer: true,
             ..kind("done")
         };

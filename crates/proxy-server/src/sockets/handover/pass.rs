@@ -150,15 +150,15 @@ mod tests {
         receiving.join().unwrap().unwrap()
     }
 
-    fn copies(of: &TcpListener, count: u32) -> Vec<Passed> {
-        let address = BindAddress::Tcp(of.local_addr().unwrap());
+    fn copies(listener: &TcpListener, count: u32) -> Vec<Passed> {
+        let address = BindAddress::Tcp(listener.local_addr().unwrap());
         let passed = |number| Passed {
             label: Label {
                 purpose: Purpose::Listener(number),
                 owned: true,
                 address: address.clone(),
             },
-            socket: of.try_clone().unwrap().into(),
+            socket: listener.try_clone().unwrap().into(),
         };
         (0..count).map(passed).collect()
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_goes_away_is_an_error() {
+    fn a_dropped_sender_is_an_error() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         drop(ours);
         assert!(receive(&mut theirs).is_err());

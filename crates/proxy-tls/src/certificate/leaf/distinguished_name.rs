@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_part_comes_first_and_an_unknown_one_by_its_number() {
+    fn rdns_are_in_reverse_order_and_unknown_types_are_numbers() {
         let parts = vec![
             (DnType::OrganizationName, DnValue::from("Example, Ltd")),
             (DnType::CustomDnType(vec![1, 2, 3, 4]), DnValue::from("x")),

@@ -13,7 +13,7 @@ const LONG_STALE: f64 = 86_400.0;
 
 /// Minimum factor of a risky decrease in memory or lifetime of stored responses: the
 /// upstream gets many more requests.
-const FALLEN: f64 = 4.0;
+const RISKY_DECREASE: f64 = 4.0;
 
 /// Request fields with a value for each client: as a part of the key, they leave hardly any
 /// response to share.
@@ -76,7 +76,7 @@ fn shared(change: &SettingChange) -> Classified {
 fn forwarded(change: &SettingChange) -> Classified {
     let row = change.row;
     let [before, after] = [&change.before, &change.after].map(|one| number(one).unwrap_or(0.0));
-    let falls = || change.change != Change::Added && after * FALLEN <= before;
+    let falls = || change.change != Change::Added && after * RISKY_DECREASE <= before;
     let personal: Vec<String> = added(change)
         .into_iter()
         .filter(|name| PERSONAL.contains(&name.to_ascii_lowercase().as_str()))

@@ -14,26 +14,26 @@ use proxy_model::{Model, RateLimit, Route, Service};
 use std::time::Duration;
 
 /// Minimum factor of a risky decrease in a rate, size or number.
-const TIGHTER: f64 = 2.0;
+const RISKY_DECREASE: f64 = 2.0;
 
 /// Minimum factor of a risky decrease in a time: few requests take as long as they may.
-const TIGHTER_TIME: f64 = 4.0;
+const RISKY_TIME_DECREASE: f64 = 4.0;
 
 /// Minimum factor of a risky growth of a rate limit.
-const WIDER: f64 = 10.0;
+const RISKY_RATE_GROWTH: f64 = 10.0;
 
 /// Minimum factor of a risky growth of a breaker's open time, or of the share of retries.
-const GROWN: f64 = 4.0;
+const RISKY_GROWTH: f64 = 4.0;
 
 /// Period in seconds for comparing rate limits: the requests in it, with the burst at its start.
 const RATE_PERIOD: f64 = 60.0;
 
 /// Minimum factor of a growth that leaves a limit without effect.
-const UNLIMITED: f64 = 1_000.0;
+const UNLIMITED_GROWTH: f64 = 1_000.0;
 
 /// Minimum factor of a growth by which a time or number no longer protects from slow or hasty
 /// clients, or from dead targets.
-const UNPROTECTED: f64 = 30.0;
+const UNPROTECTED_GROWTH: f64 = 30.0;
 
 /// Blocks with numbers that refuse nothing when they fall: shares, thresholds of recovery,
 /// intervals, levels and logs.
@@ -124,7 +124,9 @@ pub(super) fn risk(
             let text = format!("`{}` is {after} instead of {before}", change.path);
             Some((RiskClass::LimitTightened, text))
         }
-        (Some(before), Some(after)) if before * GROWN <= after && OPEN_TIMES.contains(&row) => {
+        (Some(before), Some(after))
+            if before * RISKY_GROWTH <= after && OPEN_TIMES.contains(&row) =>
+        {
             let text = format!(
                 "requests are refused longer: `{}` is {after} instead of {before}",
                 change.path
@@ -132,15 +134,15 @@ pub(super) fn risk(
             Some((RiskClass::LimitTightened, text))
         }
         (Some(before), Some(after))
-            if before * GROWN <= after && row == policies::BUDGET_PERCENT.path =>
+            if before * RISKY_GROWTH <= after && row == policies::BUDGET_PERCENT.path =>
         {
             let text =
                 format!("{after} % of an upstream's requests may be retries instead of {before} %");
             Some((RiskClass::LimitRemoved, text))
         }
         (Some(before), Some(after))
-            if before * UNLIMITED <= after && is_limit(row)
-                || before * UNPROTECTED <= after && protects(row) =>
+            if before * UNLIMITED_GROWTH <= after && is_limit(row)
+                || before * UNPROTECTED_GROWTH <= after && protects(row) =>
         {
             let text = format!(
                 "limits nothing: `{}` is {after} instead of {before}",
@@ -173,12 +175,12 @@ fn lost_reserve(change: &SettingChange) -> Option<String> {
         before.or_else(|| default(policies::ATTEMPTS.default()))? > 0.0 && after == 0.0
     } else if row == circuit_breaker::SUCCESS_THRESHOLD.path {
         let before = before.or_else(|| default(circuit_breaker::SUCCESS_THRESHOLD.default()))?;
-        before * WIDER <= after
+        before * RISKY_RATE_GROWTH <= after
     } else if row == system::WORKER_THREADS.path {
         // 0 is one for each core.
         match before.filter(|threads| *threads > 0.0) {
-            Some(before) => after > 0.0 && after * TIGHTER <= before,
-            None => 0.0 < after && after < TIGHTER,
+            Some(before) => after > 0.0 && after * RISKY_DECREASE <= before,
+            None => 0.0 < after && after < RISKY_DECREASE,
         }
     } else {
         false
@@ -212,9 +214,9 @@ fn is_limit(row: &str) -> bool {
 fn tighter(row: &str) -> f64 {
     let is_time = ["-secs", "-seconds", "-ms"];
     if is_time.iter().any(|unit| row.ends_with(unit)) {
-        TIGHTER_TIME
+        RISKY_TIME_DECREASE
     } else {
-        TIGHTER
+        RISKY_DECREASE
     }
 }
 
@@ -326,9 +328,9 @@ fn changed(old: &RateLimit, new: &RateLimit) -> Classified {
         (Some(_) | None, _) => {}
     }
     let in_period = |rate: f64, burst: f64| rate * RATE_PERIOD + burst;
-    if in_period(before, burst) * WIDER <= in_period(after, new_burst) {
+    if in_period(before, burst) * RISKY_RATE_GROWTH <= in_period(after, new_burst) {
         return Some((RiskClass::LimitRemoved, rates()));
     }
-    let is_tighter = after * TIGHTER <= before || new_burst * TIGHTER <= burst;
+    let is_tighter = after * RISKY_DECREASE <= before || new_burst * RISKY_DECREASE <= burst;
     is_tighter.then(|| (RiskClass::LimitTightened, rates()))
 }

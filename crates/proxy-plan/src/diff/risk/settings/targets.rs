@@ -10,22 +10,22 @@ use proxy_model::{LoadBalancing, Model, Part, Service, Setting, Target, Upstream
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Minimum factor of a risky change of a target's share of requests.
-const FACTOR: f64 = 2.0;
+const RISKY_SHARE_CHANGE: f64 = 2.0;
 
 /// Minimum part of the requests that moves to or from a target to be a risk.
 const MOVED_SHARE: f64 = 0.1;
 
 /// Minimum time in seconds of a slow start that holds a recovered target back.
-const LONG_START: f64 = 300.0;
+const LONG_START_SECS: f64 = 300.0;
 
 /// Minimum factor of a risky growth of a slow start, or of a number of a health check.
-const GROWN: f64 = 4.0;
+const RISKY_GROWTH: f64 = 4.0;
 
 /// Minimum factor of a risky decrease in a number of a health check.
-const FALLEN: f64 = 2.0;
+const RISKY_DECREASE: f64 = 2.0;
 
 /// Minimum interval in seconds of rare look-ups of targets' names.
-const SELDOM: f64 = 300.0;
+const RARE_LOOKUP_SECS: f64 = 300.0;
 
 /// The risk of targets that are checked or called differently. The first health check of an
 /// upstream is no risk: nodes probe its targets before they serve the bundle.
@@ -49,13 +49,13 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     ];
     if figures.contains(&row) && change.change == Change::Changed {
         let [before, after] = numbers();
-        if before < after * FALLEN && after <= before * GROWN {
+        if before < after * RISKY_DECREASE && after <= before * RISKY_GROWTH {
             return None;
         }
     }
     if row == upstreams::SLOW_START.path {
         let [before, after] = numbers();
-        return (LONG_START <= after && before * GROWN <= after).then(|| {
+        return (LONG_START_SECS <= after && before * RISKY_GROWTH <= after).then(|| {
             let text = format!(
                 "recovered targets get their share late: {}",
                 instead(change)
@@ -66,7 +66,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     if row == upstreams::IDLE_TIMEOUT.path {
         let before = number(&change.before);
         let before = before.unwrap_or(upstreams::IDLE_TIMEOUT.default().as_secs_f64());
-        let is_longer = number(&change.after).is_some_and(|after| before * GROWN <= after);
+        let is_longer = number(&change.after).is_some_and(|after| before * RISKY_GROWTH <= after);
         return is_longer.then(|| {
             let text = format!(
                 "requests are sent by connections that targets may have closed: {}",
@@ -77,7 +77,7 @@ pub(super) fn risk(compared: &Compared<'_>, change: &SettingChange) -> Classifie
     }
     if row == system::MIN_TTL_SECS.path {
         let [before, after] = numbers();
-        return (SELDOM <= after && before * GROWN <= after).then(|| {
+        return (RARE_LOOKUP_SECS <= after && before * RISKY_GROWTH <= after).then(|| {
             let text = format!("names of targets are looked up seldom: {}", instead(change));
             (RiskClass::TargetsChanged, text)
         });
@@ -275,5 +275,5 @@ fn kept(upstream: &Upstream, other: &Upstream) -> BTreeMap<String, f64> {
 
 fn is_far(old: f64, new: f64) -> bool {
     let (least, greatest) = if old < new { (old, new) } else { (new, old) };
-    least + MOVED_SHARE <= greatest && least * FACTOR <= greatest
+    least + MOVED_SHARE <= greatest && least * RISKY_SHARE_CHANGE <= greatest
 }

@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const CONNECTIONS: usize = 16;
 
 /// Number of equal readings of a process's files after which they are stable.
-const STABLE_LOOKS: usize = 10;
+const STABLE_READINGS: usize = 10;
 
 /// Gauges that are 0 without requests, under any labels.
 const IDLE_GAUGES: [&str; 6] = [
@@ -96,7 +96,7 @@ pub(crate) fn files_without_pool(proxyd: &Proxyd) -> Files {
             seen.len() - 1
         });
         seen[place].1 += 1;
-        if seen[place].1 < STABLE_LOOKS {
+        if seen[place].1 < STABLE_READINGS {
             return Err(format!("{seen:?}"));
         }
         Ok(files)
@@ -200,5 +200,5 @@ fn wait<T>(what: &str, mut attempt: impl FnMut() -> Result<T, String>) -> T {
         }
         never.opens_within(INTERVAL);
     }
-    panic!("not so: {what}; {last}");
+    panic!("not in time: {what}; {last}");
 }

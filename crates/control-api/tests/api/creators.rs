@@ -2,7 +2,7 @@
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
-use control_domain::{Maker, Role, Tenant};
+use control_domain::{Creator, Role, Tenant};
 use control_wire::UserId;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -149,7 +149,7 @@ async fn credentials_of_a_demoted_administrator_lose_rights() {
         assert_eq!(project().await, StatusCode::FORBIDDEN);
         assert_eq!(register().await, StatusCode::UNAUTHORIZED);
         assert_eq!(world.get("/orgs/{org}", &key).await.status, StatusCode::OK);
-        // Keys follow their maker up again; links and tokens have ended.
+        // Keys follow their creator up again; links and tokens have ended.
         set_role(&world, &keeper, &id, Some("admin")).await;
         assert_eq!(world.get(MEMBERS, &key).await.status, StatusCode::OK);
         assert_eq!(register().await, StatusCode::UNAUTHORIZED);
@@ -162,7 +162,7 @@ async fn credentials_of_a_demoted_administrator_lose_rights() {
 async fn a_key_that_was_made_while_its_maker_was_removed_is_none() {
     for world in worlds().await {
         let mut key = world.key(Tenant::org(world.org), &[]);
-        key.made_by = Some(Maker {
+        key.made_by = Some(Creator {
             user: UserId(Uuid::now_v7()),
             role: Some(Role::Admin),
         });

@@ -76,15 +76,15 @@ struct RenewalTask<O> {
     ask_window_at: Option<SystemTime>,
 }
 
-/// Keeps a valid certificate for `settings` stored, until their channel closes. Changed settings
+/// Stores and renews a certificate for `settings` until their channel closes. Changed settings
 /// take effect at once, even during the wait after a failure. Calls `observe` for each event.
-pub async fn keep(
+pub async fn maintain_certificate(
     mut settings: watch::Receiver<AcmeSettings>,
     responder: Arc<dyn Responder>,
     observe: impl FnMut(Event<'_>) + Send,
     now: fn() -> SystemTime,
 ) {
-    let mut keeper = RenewalTask {
+    let mut task = RenewalTask {
         responder,
         observe,
         now,
@@ -97,15 +97,15 @@ pub async fn keep(
     };
     loop {
         let current = settings.borrow_and_update().clone();
-        let pause = keeper.step(&current).await;
+        let pause = task.step(&current).await;
         tokio::select! {
             () = sleep(pause.min(MAX_SLEEP)) => {}
             changed = settings.changed() => {
                 if changed.is_err() {
                     return;
                 }
-                keeper.failures = 0;
-                keeper.retry_at = None;
+                task.failures = 0;
+                task.retry_at = None;
             }
         }
     }
@@ -200,8 +200,8 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         settings: &AcmeSettings,
         storage: &Storage,
     ) -> Result<Option<StorageLock>, AcmeError> {
-        let of = storage.clone();
-        let Some(lock) = blocking(move || of.lock()).await? else {
+        let locked = storage.clone();
+        let Some(lock) = blocking(move || locked.lock()).await? else {
             return Ok(None);
         };
         // Another process may have renewed the certificate while it held the lock.
@@ -219,8 +219,8 @@ impl<O: FnMut(Event<'_>) + Send> RenewalTask<O> {
         let obtaining = order::obtain(settings, &account, &self.responder, replaced, self.now);
         let pem = obtaining.await?;
         let obtained = StoredCertificate::parse(&pem)?;
-        let of = storage.clone();
-        blocking(move || of.write_certificate(&pem)).await?;
+        let written = storage.clone();
+        blocking(move || written.write_certificate(&pem)).await?;
         self.failures = 0;
         self.retry_at = Some(earliest_order(obtained.validity, (self.now)()));
         self.window = None;
