@@ -250,6 +250,79 @@ async fn a_cursor_leads_to_the_next_page() {
 }
 
 #[tokio::test]
+/// Each line of a list field counts. [RFC 9110 §5.3]
+#[tokio::test]
+async fn a_known_version_may_be_in_any_line_of_the_field() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let node = world.node_key.clone();
+        let tag = world.get("/nodes/{node}/desired", &node).await;
+        let tag = tag.header("etag").to_owned();
+        for (path, by, tag) in [
+            ("/projects/{project}", &full, "\"1\""),
+            ("/nodes/{node}/desired", &node, tag.as_str()),
+        ] {
+            let weak = format!("W/{tag}");
+            let listed = format!("\"a\" , {tag}");
+            for (lines, status) in [
+                (vec!["\"a\"", tag], StatusCode::NOT_MODIFIED),
+                (vec![tag, "\"a\""], StatusCode::NOT_MODIFIED),
+                (vec!["\"a\"", listed.as_str()], StatusCode::NOT_MODIFIED),
+                (vec![weak.as_str()], StatusCode::NOT_MODIFIED),
+                (vec!["*"], StatusCode::NOT_MODIFIED),
+                (vec!["\"a\"", "\"b\""], StatusCode::OK),
+            ] {
+                let fields: Vec<_> = lines.iter().map(|line| ("if-none-match", *line)).collect();
+                let get = Method::GET;
+                let answer = world.send(&get, path, by, &Value::Null, &fields).await;
+                assert_eq!(answer.status, status, "{path} {lines:?}");
+            }
+        }
+        let (patch, body) = (Method::PATCH, json!({"name": "new"}));
+        let lines = [("if-match", "\"9\""), ("if-match", "\"1\"")];
+        let path = "/projects/{project}";
+        let changed = world.send(&patch, path, &full, &body, &lines).await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
+    }
+}
+
+#[tokio::test]
+async fn head_of_a_list_has_the_fields_of_get_and_options_names_the_methods() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let send = async |method: Method, path: &str| {
+            let none = Value::Null;
+            world.send(&method, path, &full, &none, &[]).await
+        };
+        for path in [PROJECTS, "/api-keys", "/projects/{project}/nodes?limit=1"] {
+            let (get, head) = (
+                send(Method::GET, path).await,
+                send(Method::HEAD, path).await,
+            );
+            assert_eq!(head.status, StatusCode::OK, "{path}");
+            assert!(head.bytes.is_empty(), "{path}");
+            for name in ["content-type", "cache-control", "x-ratelimit-limit"] {
+                assert_eq!(head.header(name), get.header(name), "{path} {name}");
+            }
+            let length = get.bytes.len().to_string();
+            assert_eq!(head.header("content-length"), length, "{path}");
+        }
+        for (path, allowed) in [
+            (PROJECTS, "GET,HEAD,POST"),
+            ("/projects/{project}", "GET,HEAD,PATCH,DELETE"),
+            ("/projects/{project}/nodes/stats", "GET,HEAD"),
+        ] {
+            let options = send(Method::OPTIONS, path).await;
+            assert_eq!(options.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+            assert_eq!(options.header("allow"), allowed, "{path}");
+            assert_eq!(options.code(), "METHOD_NOT_ALLOWED", "{}", options.text);
+            assert_ne!(options.header("x-correlation-id"), "", "{path}");
+        }
+        let missing = send(Method::OPTIONS, "/nothing").await;
+        assert_eq!(missing.status, StatusCode::NOT_FOUND, "{}", missing.text);
+    }
+}
+
 async fn a_wrong_body_is_answered_with_its_field() {
     for world in worlds().await {
         let full = world.full_key().await;
