@@ -2,13 +2,14 @@
 
 pub(crate) mod browser;
 
-use crate::request::extract::{Body, Caller, Path};
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{CursorQuery, List};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, Call, SsoOverview, SsoSignIn, acs_path};
+use control_app::{App, Call, PageOrder, SsoOverview, SsoSignIn, Versioned, acs_path};
 use control_domain::{
     GroupMapping, LinkedIdentity, OidcSettings, Role, SamlSettings, SsoConnection, SsoSettings,
 };
@@ -163,12 +164,6 @@ pub(crate) struct LinkedIdentityView {
     /// The last sign-in by it.
     #[schema(value_type = String, format = DateTime)]
     seen_at: Timestamp,
-}
-
-/// The identities of the caller.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LinkedIdentitiesView {
-    items: Vec<LinkedIdentityView>,
 }
 
 impl fmt::Debug for OidcBody {
@@ -433,15 +428,17 @@ pub(crate) async fn set_domains(
 /// The caller's names at identity providers.
 #[utoipa::path(
     get, path = "/users/me/identities", operation_id = "list_identities", tag = "users",
-    responses((status = 200, body = LinkedIdentitiesView))
+    params(CursorQuery), responses((status = 200, body = List<LinkedIdentityView>))
 )]
 pub(crate) async fn identities(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-) -> Result<Json<LinkedIdentitiesView>, Problem> {
-    let found = app.identities(&call).await?;
-    let items = found.into_iter().map(LinkedIdentityView::from).collect();
-    Ok(Json(LinkedIdentitiesView { items }))
+    Query(query): Query<CursorQuery>,
+) -> Result<Json<List<LinkedIdentityView>>, Problem> {
+    let page = query.page(PageOrder::Oldest)?;
+    let found = app.identities(&call, page.page).await?;
+    let views = found.into_iter().map(LinkedIdentityView::from).collect();
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Unlinks an identity, and ends the sessions from its provider.

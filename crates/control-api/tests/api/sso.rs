@@ -507,6 +507,7 @@ async fn a_signed_in_user_links_its_identity_by_a_link_of_this_site() {
             .await;
         let linked: Value = serde_json::from_str(&linked.text).unwrap();
         assert_eq!(linked["items"][0]["subject"], "ann", "{linked}");
+        assert_eq!(linked["next_cursor"], Value::Null, "{linked}");
         // The next sign-in is that of the same user, with the role of its groups.
         let mut second = Browser::default();
         let done = site.sign_in_by_oidc(&provider, &mut second).await;
