@@ -410,6 +410,20 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The domains of the organization. The `ETag` begins with the version of the organization.
+#[utoipa::path(
+    get, path = "/orgs/{org}/sso/domains", operation_id = "get_sso_domains", tag = "sso",
+    responses((status = 200, body = DomainsBody))
+)]
+pub(crate) async fn domains(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Resource<DomainsBody>, Problem> {
+    let Versioned { value, version } = app.org_domains(&call, org).await?;
+    Ok(Resource::found(version, DomainsBody { domains: value }))
+}
+
 /// Assigns domains to the organization; its provider may create users with addresses in them.
 #[utoipa::path(
     put, path = "/orgs/{org}/sso/domains", operation_id = "set_sso_domains", tag = "sso",
@@ -420,12 +434,13 @@ pub(crate) async fn set_domains(
     Caller(call): Caller,
     Path(org): Path<OrgId>,
     Body(DomainsBody { domains }): Body<DomainsBody>,
-) -> Result<Json<DomainsBody>, Problem> {
-    let domains = app.set_org_domains(&call, org, &domains).await?;
-    Ok(Json(DomainsBody { domains }))
+) -> Result<Resource<DomainsBody>, Problem> {
+    let changed = app.set_org_domains(&call, org, &domains).await?;
+    let Versioned { value, version } = changed;
+    Ok(Resource::found(version, DomainsBody { domains: value }))
 }
 
-/// The caller's names at identity providers.
+/// The caller's names at identity providers, the oldest first.
 #[utoipa::path(
     get, path = "/users/me/identities", operation_id = "list_identities", tag = "users",
     params(CursorQuery), responses((status = 200, body = List<LinkedIdentityView>))

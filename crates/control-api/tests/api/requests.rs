@@ -136,6 +136,37 @@ async fn a_version_is_refused_where_none_is_compared() {
 }
 
 #[tokio::test]
+async fn an_older_version_of_the_domains_is_not_overwritten() {
+    for world in worlds().await {
+        let (path, root) = ("/orgs/{org}/sso/domains", world.instance_admin().await);
+        let set = async |domain: &str, tag: &str| {
+            let (body, fields) = (json!({"domains": [domain]}), [("if-match", tag)]);
+            world.send(&Method::PUT, path, &root, &body, &fields).await
+        };
+        let first = world.get(path, &root).await;
+        assert_eq!(first.body, json!({"domains": []}), "{}", first.status);
+        let tag = first.header("etag");
+        let changed = set("a.test", tag).await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
+        let stale = set("b.test", tag).await;
+        assert_eq!(
+            stale.status,
+            StatusCode::PRECONDITION_FAILED,
+            "{}",
+            stale.text
+        );
+        let found = world.get(path, &root).await;
+        assert_eq!(found.body, json!({"domains": ["a.test"]}));
+        assert_eq!(found.header("etag"), changed.header("etag"));
+        let again = set("b.test", found.header("etag")).await;
+        assert_eq!(again.status, StatusCode::OK, "{}", again.text);
+        let body = json!({"domains": ["c.test"]});
+        let put = world.send(&Method::PUT, path, &root, &body, &[]).await;
+        assert_eq!(put.status, StatusCode::OK, "a version is optional");
+    }
+}
+
+#[tokio::test]
 async fn users_me_is_renamed_by_its_version() {
     for world in worlds().await {
         let user = world.user(world.org, Role::Reader).await;
@@ -219,37 +250,6 @@ async fn a_known_version_is_not_sent_again() {
     }
 }
 
-#[tokio::test]
-async fn a_cursor_leads_to_the_next_page() {
-    for world in worlds().await {
-        let full = world.full_key().await;
-        for name in ["a", "b", "c"] {
-            create(&world, &full, name, name).await;
-        }
-        let (mut path, mut names) = (format!("{PROJECTS}?limit=2"), Vec::new());
-        loop {
-            let page = world.get(&path, &full).await.body;
-            let items = page["items"].as_array().unwrap();
-            names.extend(items.iter().map(|item| item["name"].clone()));
-            let Some(next) = page["next_cursor"].as_str() else {
-                break;
-            };
-            assert_eq!(items.len(), 2);
-            path = format!("{PROJECTS}?limit=2&cursor={next}");
-        }
-        assert_eq!(names, ["edge", "a", "b", "c"]);
-        for query in ["limit=0", "limit=201", "limit=x", "cursor=x", "size=2"] {
-            let wrong = world.get(&format!("{PROJECTS}?{query}"), &full).await;
-            assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{query}");
-            assert_eq!(wrong.code(), "REQUEST_VALIDATION", "{query}");
-            let message = wrong.body["error"]["message"].as_str().unwrap();
-            assert!(!message.contains("digit"), "{message}");
-            assert!(!message.contains("parsing"), "{message}");
-        }
-    }
-}
-
-#[tokio::test]
 /// Each line of a list field counts. [RFC 9110 §5.3]
 #[tokio::test]
 async fn a_known_version_may_be_in_any_line_of_the_field() {
@@ -323,6 +323,37 @@ async fn head_of_a_list_has_the_fields_of_get_and_options_names_the_methods() {
     }
 }
 
+#[tokio::test]
+async fn a_cursor_leads_to_the_next_page() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        for name in ["a", "b", "c"] {
+            create(&world, &full, name, name).await;
+        }
+        let (mut path, mut names) = (format!("{PROJECTS}?limit=2"), Vec::new());
+        loop {
+            let page = world.get(&path, &full).await.body;
+            let items = page["items"].as_array().unwrap();
+            names.extend(items.iter().map(|item| item["name"].clone()));
+            let Some(next) = page["next_cursor"].as_str() else {
+                break;
+            };
+            assert_eq!(items.len(), 2);
+            path = format!("{PROJECTS}?limit=2&cursor={next}");
+        }
+        assert_eq!(names, ["edge", "a", "b", "c"]);
+        for query in ["limit=0", "limit=201", "limit=x", "cursor=x", "size=2"] {
+            let wrong = world.get(&format!("{PROJECTS}?{query}"), &full).await;
+            assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{query}");
+            assert_eq!(wrong.code(), "REQUEST_VALIDATION", "{query}");
+            let message = wrong.body["error"]["message"].as_str().unwrap();
+            assert!(!message.contains("digit"), "{message}");
+            assert!(!message.contains("parsing"), "{message}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_wrong_body_is_answered_with_its_field() {
     for world in worlds().await {
         let full = world.full_key().await;
