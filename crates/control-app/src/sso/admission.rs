@@ -65,7 +65,13 @@ impl App {
             _ => None,
         };
         match (arrival.purpose, own) {
-            (SsoPurpose::SignIn, _) => {
+            (SsoPurpose::SignIn, own) => {
+                let user = identity.as_ref().map(|identity| identity.user);
+                // A response that the browser did not ask for may be another person's, whose
+                // account the user of the session would fill with secrets.
+                if arrival.is_unsolicited && own.is_some_and(|(_, own)| user != Some(own)) {
+                    return Err(SsoRefusal::OtherSession.into());
+                }
                 let mapped = self.mapped_user(tx, visit, &connection, arrival, identity);
                 let (tx, user) = mapped.await?;
                 self.start_sso_session(tx, visit, &connection, arrival, &user)
