@@ -187,7 +187,7 @@ impl Background {
                 _ = relays.tick() => {
                     self.metrics.run_upkeep();
                     measure_process();
-                    known = self.take_keys(known);
+                    known = self.take_keys(known).await;
                     ("relay", self.app.relay().await)
                 }
                 _ = recalls.tick() => {
@@ -196,7 +196,7 @@ impl Background {
                 }
                 () = next(&mut reloads) => {
                     self.reload();
-                    known = self.take_keys(None);
+                    known = self.take_keys(None).await;
                     continue;
                 }
             };
@@ -253,25 +253,30 @@ impl Background {
         ("traffic", self.app.write_traffic(now).await)
     }
 
-    /// Reads the key file if it has changed since `known`: another process may have added keys.
+    /// Reads the key file if it has changed since `known`: another process may have added keys. A
+    /// file without a key that secrets need is not used, as at the start.
     /// Returns the stamp of the version read, even if it is unusable, so that an error is logged
     /// once.
-    fn take_keys(&self, known: Option<Stamp>) -> Option<Stamp> {
+    async fn take_keys(&self, known: Option<Stamp>) -> Option<Stamp> {
         let stamp = self.key_file.stamp();
         if stamp == known || stamp.is_none() {
             return known;
         }
-        match self.key_file.read() {
+        // Without the database, the file is read in the next round.
+        let Ok(used) = self.app.master_keys_in_use().await else {
+            return known;
+        };
+        let checked = self.key_file.check(&used);
+        match checked.and_then(|()| self.key_file.read()) {
             Ok(keys) => {
                 tracing::info!(current = keys.current(), "the key file was read");
                 self.app.replace_master_keys(keys);
-                stamp
             }
             Err(error) => {
                 tracing::error!(%error, "the key file cannot be used; the keys stay");
-                stamp
             }
         }
+        stamp
     }
 
     fn reload(&self) {

@@ -5,12 +5,14 @@ use crate::error_text::error_text;
 use crate::key_file::KeyFile;
 use control_store::{ObjectError, Objects, StoreError};
 use std::error::Error;
-use std::fs::{self, File, Permissions, TryLockError};
-use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::PathBuf;
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 const DATABASE_FILE: &str = "control.db";
+const KEY_FILE: &str = "master.key";
+const OBJECT_FOLDER: &str = "objects";
 /// Locked by the process that serves the data directory.
 const LOCK_FILE: &str = "controld.lock";
 
@@ -37,7 +39,7 @@ impl DataDir {
         let file = data_dir.join(DATABASE_FILE);
         let own = format!("sqlite://{}?mode=rwc", file.display());
         let is_used = database.is_none() || object_store.is_none() || master_key_file.is_none();
-        let key_file = master_key_file.unwrap_or_else(|| data_dir.join("master.key"));
+        let key_file = master_key_file.unwrap_or_else(|| data_dir.join(KEY_FILE));
         Self {
             folder: data_dir,
             is_used,
@@ -90,17 +92,56 @@ impl DataDir {
         }
     }
 
-    /// Creates the folder if it is used, and limits access to its owner.
-    pub(crate) fn create(&self) -> Result<(), io::Error> {
+    /// Creates the folder if it is used, for its owner alone. Access of others to an existing folder
+    /// is taken away and logged if the folder is empty or has state of a control plane, as by
+    /// `PostgreSQL`; any other folder is refused, because it serves something else, too.
+    pub(crate) fn create(&self) -> Result<(), Box<dyn Error>> {
         if !self.is_used {
             return Ok(());
         }
-        fs::create_dir_all(&self.folder)?;
-        let mode = fs::metadata(&self.folder)?.permissions().mode() & 0o777;
-        if mode == 0o700 {
+        if let Some(parent) = self.folder.parent().filter(|it| *it != Path::new("")) {
+            fs::create_dir_all(parent)?;
+        }
+        match DirBuilder::new().mode(0o700).create(&self.folder) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+            Err(_) => self.claim(),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn claim(&self) -> Result<(), Box<dyn Error>> {
+        let found = fs::metadata(&self.folder)?;
+        if !found.is_dir() {
+            return Err("is not a folder".into());
+        }
+        let mode = found.mode() & 0o777;
+        if mode & 0o077 == 0 {
             return Ok(());
         }
-        fs::set_permissions(&self.folder, Permissions::from_mode(0o700))
+        let is_empty = fs::read_dir(&self.folder)?.next().is_none();
+        if !is_empty && !self.has_state() {
+            let remedy = "name an empty or a new folder, or chmod 700 it";
+            return Err(format!(
+                "is open to others, with mode {mode:03o}, and has files that are not of a control plane; {remedy}"
+            )
+            .into());
+        }
+        let changed = fs::set_permissions(&self.folder, Permissions::from_mode(0o700));
+        changed.map_err(|error| {
+            let remedy = "name a new folder in it, or chown it to this user";
+            format!(
+                "is open to others, with mode {mode:03o}, and cannot be changed: {error}; {remedy}"
+            )
+        })?;
+        let folder = self.folder.display();
+        tracing::warn!(%folder, "the data folder was open to others, with mode {mode:03o}; its mode is now 700");
+        Ok(())
+    }
+
+    /// Returns true if a file or folder of a control plane is there.
+    fn has_state(&self) -> bool {
+        let names = [DATABASE_FILE, LOCK_FILE, KEY_FILE, OBJECT_FOLDER];
+        names.iter().any(|name| self.folder.join(name).exists())
     }
 
     /// Locks a database file in the folder against a second process, until the result is dropped.
@@ -131,7 +172,7 @@ impl DataDir {
     pub(crate) fn objects(&self) -> Result<Objects, ObjectError> {
         match self.objects_by_url()? {
             Some(objects) => Ok(objects),
-            None => Objects::in_folder(&self.folder.join("objects")),
+            None => Objects::in_folder(&self.folder.join(OBJECT_FOLDER)),
         }
     }
 
@@ -174,5 +215,34 @@ mod tests {
         assert!(inside("data", None).is_ok());
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(made.path().join("data")), 0o700);
+    }
+
+    #[test]
+    fn a_folder_that_serves_something_else_is_not_closed_to_others() {
+        let made = tempfile::tempdir().unwrap();
+        let folder = made.path().join("data");
+        let make = || {
+            DataDir::new(StateArgs {
+                data_dir: folder.clone(),
+                database: None,
+                object_store: None,
+                master_key_file: None,
+            })
+            .make()
+        };
+        let mode = || fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
+        let open = || fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        fs::create_dir(&folder).unwrap();
+        open();
+        assert!(make().is_ok(), "it is empty");
+        assert_eq!(mode(), 0o700);
+        open();
+        fs::write(folder.join("letter"), "").unwrap();
+        let refused = make().unwrap_err().to_string();
+        assert!(refused.contains("mode 755"), "{refused}");
+        assert_eq!(mode(), 0o755);
+        fs::write(folder.join(DATABASE_FILE), "").unwrap();
+        assert!(make().is_ok(), "it is the folder of a control plane");
+        assert_eq!(mode(), 0o700);
     }
 }

@@ -64,7 +64,7 @@ pub(crate) async fn run(
         .set_buckets(BUCKETS)?
         .install_recorder()?;
     let made = data_dir.create();
-    made.map_err(|error| data_dir.at_folder(&error))?;
+    made.map_err(|error| data_dir.at_folder(&*error))?;
     let _lock = data_dir.lock()?;
     let app = Arc::new(open_app(&data_dir, &args).await?);
     describe_metrics(env!("CARGO_PKG_VERSION"), app.now());

@@ -33,7 +33,7 @@ pub(crate) async fn open(state: StateArgs) -> Result<App, Box<dyn Error>> {
 /// Opens the state in a data directory; creates it if it is missing.
 pub(crate) async fn open_in(data_dir: &DataDir) -> Result<App, Box<dyn Error>> {
     let made = data_dir.create();
-    made.map_err(|error| data_dir.at_folder(&error))?;
+    made.map_err(|error| data_dir.at_folder(&*error))?;
     open_with(data_dir, Secrets::Opened).await
 }
 

@@ -1,5 +1,5 @@
 //! Rotation of the keys that encrypt secrets.
-#![expect(clippy::unwrap_used, reason = "a test may stop")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test may stop")]
 
 use control_auth::{MasterKey, Sealer};
 use control_store::{Store, StoredSecret};
@@ -8,10 +8,13 @@ use control_wire::SecretId;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
 use std::thread::{self, park_timeout};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -189,6 +192,66 @@ fn a_running_control_plane_takes_the_new_key() {
         assert_eq!(made.status, 201, "{}", made.text);
         let used = world.used(&world.store());
         assert_eq!(used, BTreeSet::from([world.sealer().current()]));
+    }
+}
+
+/// Starts a control plane, and waits until it listens; returns it with the lines of its log.
+fn start_logging(world: &World) -> (Child, Receiver<String>) {
+    let mut serve = world.command(&[]);
+    serve.args(["--listen", "127.0.0.1:0"]);
+    let serve = serve.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut process = serve.spawn().unwrap();
+    let mut output = BufReader::new(process.stdout.take().unwrap());
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.starts_with("listening on "), "{line}");
+    process.stdout = Some(output.into_inner());
+    let log = BufReader::new(process.stderr.take().unwrap());
+    let (lines, written) = mpsc::channel();
+    thread::spawn(move || {
+        let all = log.lines().map_while(Result::ok);
+        all.map_while(|line| lines.send(line).ok()).count()
+    });
+    (process, written)
+}
+
+/// Repeats `cause`, which a program that is still starting may overlook, until it is logged.
+fn until_logged(log: &Receiver<String>, words: &str, cause: impl Fn()) -> String {
+    for _ in 0..12 {
+        cause();
+        while let Ok(line) = log.recv_timeout(Duration::from_secs(5)) {
+            if line.contains(words) {
+                return line;
+            }
+        }
+    }
+    panic!("not logged: {words}");
+}
+
+#[test]
+fn a_key_file_without_a_key_in_use_is_not_taken_while_running() {
+    for database in databases() {
+        let world = World::new(database);
+        world.run(&["key", "prune"]);
+        let store = world.store();
+        world.fill(&store);
+        let (mut process, log) = start_logging(&world);
+        let file = world.folder.path().join("master.key");
+        let (own, other) = (world.keys().concat(), "ab".repeat(32));
+        let replace = |text: &str| {
+            let next = world.folder.path().join("next.key");
+            fs::write(&next, text).unwrap();
+            fs::set_permissions(&next, Permissions::from_mode(0o600)).unwrap();
+            fs::rename(next, &file).unwrap();
+        };
+        let foreign = format!("{other}\n");
+        let refused = until_logged(&log, "the key file cannot be used", || replace(&foreign));
+        assert!(refused.contains("lacks the key "), "{refused}");
+        let both = format!("{other}\n{own}\n");
+        until_logged(&log, "the key file was read", || replace(&both));
+        process.kill().unwrap();
+        process.wait().unwrap();
+        world.all_open(&store);
     }
 }
 

@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -372,6 +374,45 @@ fn invite_and_enrol(program: &Program, made: &Value) -> (String, String) {
     let path = format!("{}/enrolment-tokens", project_path(made));
     let token = secret(&path, &json!({"name": "edge"}));
     (invitation, token)
+}
+
+/// A process that exceeds its file size limit is killed, and leaves what it has written.
+#[test]
+fn a_backup_is_its_owners_from_its_first_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = arguments(folder.path(), &Database::sqlite());
+    let mut program = Program::start(CONTROLD, &arguments);
+    set_up(&mut program);
+    assert!(program.terminate().success());
+    let to = folder.path().join("copy");
+    // Room for the index of the write-ahead log, and not for the copy.
+    let script = "umask 0; ulimit -c 0; ulimit -f 128; exec \"$0\" \"$@\"";
+    let killed = Command::new("sh")
+        .args(["-c", script, CONTROLD, "backup", "--to"])
+        .arg(&to)
+        .args(&arguments)
+        .output()
+        .unwrap();
+    assert!(killed.status.signal().is_some(), "{killed:?}");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let part = folder.path().join("copy.part");
+    assert!(0 < fs::metadata(&part).unwrap().len());
+    assert_eq!(mode(&part), 0o600);
+    let done = Command::new("sh")
+        .args([
+            "-c",
+            "umask 0; exec \"$0\" \"$@\"",
+            CONTROLD,
+            "backup",
+            "--to",
+        ])
+        .arg(&to)
+        .args(&arguments)
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(mode(&to), 0o600);
+    assert!(!part.exists());
 }
 
 #[test]

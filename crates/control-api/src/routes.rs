@@ -103,7 +103,8 @@ pub static ROUTES: &[Route] = &[
     row(GET, "/orgs/{org}/sso", Access::ADMINISTER, || routes!(sso::view)).tagged(),
     row(PUT, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::update)).tagged().versioned(),
     row(DELETE, "/orgs/{org}/sso", Access::CONTROL, || routes!(sso::delete)).versioned(),
-    row(PUT, "/orgs/{org}/sso/domains", Access::FreshInstanceAdmin, || routes!(sso::set_domains)),
+    row(GET, "/orgs/{org}/sso/domains", Access::InstanceAdmin, || routes!(sso::domains)).tagged(),
+    row(PUT, "/orgs/{org}/sso/domains", Access::FreshInstanceAdmin, || routes!(sso::set_domains)).tagged().versioned(),
 
     row(GET, "/orgs/{org}/signing-keys", Access::READ_ORG, || routes!(signing_key::list)),
     row(POST, "/orgs/{org}/signing-keys", Access::CONTROL, || routes!(signing_key::create)).tagged(),
@@ -280,6 +281,16 @@ pub fn router(app: &Arc<App>, further: Router, cookie: SessionCookie) -> Router 
 mod tests {
     use super::*;
     use crate::reference::constraints::{fragments, pointer};
+
+    #[test]
+    fn every_update_compares_versions() {
+        for route in ROUTES {
+            if matches!(route.method, PUT | PATCH) {
+                assert!(route.is_versioned, "{} {}", route.method, route.path);
+                assert!(route.is_tagged, "{} {}", route.method, route.path);
+            }
+        }
+    }
 
     #[test]
     fn every_bound_is_of_a_field_that_is_described() {

@@ -2,13 +2,14 @@
 
 pub(crate) mod browser;
 
-use crate::request::extract::{Body, Caller, Path};
+use crate::request::extract::{Body, Caller, Path, Query};
+use crate::request::page::{CursorQuery, List};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use control_app::{App, Call, SsoOverview, SsoSignIn, acs_path};
+use control_app::{App, Call, PageOrder, SsoOverview, SsoSignIn, Versioned, acs_path};
 use control_domain::{
     GroupMapping, LinkedIdentity, OidcSettings, Role, SamlSettings, SsoConnection, SsoSettings,
 };
@@ -163,12 +164,6 @@ pub(crate) struct LinkedIdentityView {
     /// The last sign-in by it.
     #[schema(value_type = String, format = DateTime)]
     seen_at: Timestamp,
-}
-
-/// The identities of the caller.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct LinkedIdentitiesView {
-    items: Vec<LinkedIdentityView>,
 }
 
 impl fmt::Debug for OidcBody {
@@ -415,6 +410,20 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// The domains of the organization. The `ETag` begins with the version of the organization.
+#[utoipa::path(
+    get, path = "/orgs/{org}/sso/domains", operation_id = "get_sso_domains", tag = "sso",
+    responses((status = 200, body = DomainsBody))
+)]
+pub(crate) async fn domains(
+    State(app): State<Arc<App>>,
+    Caller(call): Caller,
+    Path(org): Path<OrgId>,
+) -> Result<Resource<DomainsBody>, Problem> {
+    let Versioned { value, version } = app.org_domains(&call, org).await?;
+    Ok(Resource::found(version, DomainsBody { domains: value }))
+}
+
 /// Assigns domains to the organization; its provider may create users with addresses in them.
 #[utoipa::path(
     put, path = "/orgs/{org}/sso/domains", operation_id = "set_sso_domains", tag = "sso",
@@ -425,23 +434,26 @@ pub(crate) async fn set_domains(
     Caller(call): Caller,
     Path(org): Path<OrgId>,
     Body(DomainsBody { domains }): Body<DomainsBody>,
-) -> Result<Json<DomainsBody>, Problem> {
-    let domains = app.set_org_domains(&call, org, &domains).await?;
-    Ok(Json(DomainsBody { domains }))
+) -> Result<Resource<DomainsBody>, Problem> {
+    let changed = app.set_org_domains(&call, org, &domains).await?;
+    let Versioned { value, version } = changed;
+    Ok(Resource::found(version, DomainsBody { domains: value }))
 }
 
-/// The caller's names at identity providers.
+/// The caller's names at identity providers, the oldest first.
 #[utoipa::path(
     get, path = "/users/me/identities", operation_id = "list_identities", tag = "users",
-    responses((status = 200, body = LinkedIdentitiesView))
+    params(CursorQuery), responses((status = 200, body = List<LinkedIdentityView>))
 )]
 pub(crate) async fn identities(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-) -> Result<Json<LinkedIdentitiesView>, Problem> {
-    let found = app.identities(&call).await?;
-    let items = found.into_iter().map(LinkedIdentityView::from).collect();
-    Ok(Json(LinkedIdentitiesView { items }))
+    Query(query): Query<CursorQuery>,
+) -> Result<Json<List<LinkedIdentityView>>, Problem> {
+    let page = query.page(PageOrder::Oldest)?;
+    let found = app.identities(&call, page.page).await?;
+    let views = found.into_iter().map(LinkedIdentityView::from).collect();
+    Ok(page.list(views, |view| view.id.0))
 }
 
 /// Unlinks an identity, and ends the sessions from its provider.

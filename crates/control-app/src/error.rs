@@ -86,6 +86,9 @@ pub enum Error {
     /// The provider confirmed a new user with the address of an existing one.
     #[error("a user with this address exists")]
     SsoEmailTaken,
+    /// An unsolicited response of a provider would replace the session of another user.
+    #[error("the browser is signed in as another user")]
+    SsoOtherSession,
     /// A task was cancelled because the program stops.
     #[error("the program stops")]
     Stopped,

@@ -29,6 +29,7 @@ mod rollout;
 
 pub use account::ended_credential::EndedCredential;
 pub use account::second_factor::StoredTotp;
+pub use account::session::SessionFilter;
 pub use audit::AuditVerification;
 pub use audit::archive::AuditArchive;
 pub use audit::log::{AuditFilter, AuditPage, AuditRecord};

@@ -220,8 +220,7 @@ impl IncomingMessage<'_> {
         let fitting = data.get(..room).unwrap_or(data);
         self.bytes.extend_from_slice(fitting);
         if fitting.len() < data.len() {
-            let text = format!("an answer of more than {limit} bytes");
-            return Err(CallError::TooLarge(text));
+            return Err(CallError::longer_than(limit));
         }
         Ok(())
     }

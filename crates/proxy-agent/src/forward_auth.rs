@@ -96,7 +96,7 @@ impl ForwardAuthClient {
             connection.used_at = now;
             match connection.send(self.request(head), denial).await {
                 Ok(response) => return self.finish(connection, response, denial).await,
-                Err(error @ (CallError::BadReply(_) | CallError::TooLarge(_))) => {
+                Err(error @ (CallError::BadReply(_) | CallError::TooLarge { .. })) => {
                     return Err(error);
                 }
                 Err(error) if connection.guard.denying_status().is_some() => return Err(error),

@@ -53,10 +53,12 @@ impl AnswerGuard {
         // Data without a request is no answer: it only ends the connection.
         let refused = self.refused.get();
         let refused = refused.filter(|error| *error != FramingError::UnexpectedData)?;
-        let text = refused.to_string();
         Some(match refused {
-            FramingError::HeaderSize { .. } => CallError::TooLarge(text),
-            _ => CallError::BadReply(text),
+            FramingError::HeaderSize { actual, limit } => CallError::TooLarge {
+                at_least_bytes: actual.into(),
+                max_bytes: limit.into(),
+            },
+            _ => CallError::BadReply(refused.to_string()),
         })
     }
 

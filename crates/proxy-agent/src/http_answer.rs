@@ -77,7 +77,7 @@ where
     let collected = Limited::new(body, limit).collect().await;
     let collected = collected.map_err(|error| {
         if error.is::<LengthLimitError>() {
-            return CallError::TooLarge(error.to_string());
+            return CallError::longer_than(limit);
         }
         CallError::BadReply(error.to_string())
     })?;

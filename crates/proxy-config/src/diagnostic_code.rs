@@ -174,6 +174,9 @@ fault_codes! {
     NoBodies = "no-bodies", Warning;
     /// A setting has no effect, because another one switches its part off.
     WithoutEffect = "without-effect", Warning;
+    /// The secret of HMAC signatures is too short for some of the algorithms that tokens may have: such
+    /// tokens are refused.
+    ShortSecret = "short-secret", Warning;
     /// The fallback file, sent for paths that match no file, does not exist; such requests get 404.
     MissingFallback = "missing-fallback", Warning;
     /// A setting has the name or place used by the system that the language follows; `config

@@ -26,7 +26,7 @@ pub enum ConnectError {
     TimedOut {
         /// The timer: connecting, or the whole exchange.
         timer: Timer,
-        /// Configured timeout.
+        /// Configured timeout, or the time after which the kernel gave up.
         after: Duration,
     },
     /// An error of the operating system, or a refusal by the target.

@@ -4,8 +4,9 @@ use crate::connect::{ConnectSettings, connect_once};
 use crate::error::ConnectError;
 use crate::limit::ConnectionPermit;
 use crate::upstream_stream::UpstreamStream;
-use proxy_clock::{RequestTimers, TICK, Tick, Timer};
+use proxy_clock::{Clock, RequestTimers, TICK, Tick, Timer};
 use std::future::poll_fn;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -81,17 +82,19 @@ impl<F: Fn(u16) -> Option<Candidate>> Candidates<'_, F> {
     }
 }
 
-async fn dial(candidate: Candidate) -> (u16, Result<Dialed, ConnectError>) {
+async fn dial(candidate: Candidate, clock: &Clock) -> (u16, Result<Dialed, ConnectError>) {
     let Candidate {
         position,
         address,
         settings,
         permit,
     } = candidate;
+    let began = clock.now();
     let connected = match address {
         Some(address) => connect_once(address, &settings).await,
         None => Err(ConnectError::NoAddress),
     };
+    let connected = connected.map_err(|error| timed_out(error, || ticks(began, clock.now())));
     let dialed = connected.map(|transport| Dialed {
         position,
         transport,
@@ -118,7 +121,8 @@ async fn race(
     poll_fn(|cx| {
         loop {
             if next_is_due && let Some(candidate) = left.next() {
-                race.attempts.push(Box::pin(dial(candidate)));
+                race.attempts
+                    .push(Box::pin(dial(candidate, timers.clock())));
                 let rest = time_until(until, timers);
                 let delay = if left.is_over() {
                     rest
@@ -203,7 +207,23 @@ impl<F: Future<Output = (u16, Result<Dialed, ConnectError>)>> Race<F> {
 }
 
 fn time_until(until: Tick, timers: &RequestTimers) -> Duration {
-    TICK.saturating_mul(until.0.saturating_sub(timers.clock().now().0))
+    ticks(timers.clock().now(), until)
+}
+
+fn ticks(from: Tick, until: Tick) -> Duration {
+    TICK.saturating_mul(until.0.saturating_sub(from.0))
+}
+
+/// An attempt that the kernel gave up before the proxy did, as after its last retransmission: it
+/// has a time, like one that `connect-secs` ends.
+fn timed_out(error: ConnectError, after: impl FnOnce() -> Duration) -> ConnectError {
+    match error {
+        ConnectError::Io(error) if error.kind() == ErrorKind::TimedOut => ConnectError::TimedOut {
+            timer: Timer::UpstreamConnect,
+            after: after(),
+        },
+        error => error,
+    }
 }
 
 #[cfg(test)]
@@ -311,6 +331,18 @@ mod tests {
             panic!("{connected:?}");
         };
         assert_eq!((timer, after), (Timer::UpstreamConnect, settings().timeout));
+    }
+
+    #[test]
+    fn a_connect_that_the_kernel_gives_up_has_its_time() {
+        let after = || Duration::from_secs(2);
+        let kernel = std::io::Error::from_raw_os_error(rustix::io::Errno::TIMEDOUT.raw_os_error());
+
+        let error = timed_out(ConnectError::Io(kernel), after);
+
+        assert_eq!(error.to_string(), "no connection within 2s");
+        let refused = ConnectError::Io(ErrorKind::ConnectionRefused.into());
+        assert!(matches!(timed_out(refused, after), ConnectError::Io(_)));
     }
 
     #[test]

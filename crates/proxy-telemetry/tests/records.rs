@@ -350,7 +350,7 @@ fn header_count() -> LimitRecord<'static> {
         at: Duration::ZERO,
         message: "too many header fields",
         repeated: 0,
-        limit_type: LimitType::HeaderCount,
+        limit_type: Some(LimitType::HeaderCount),
         limit: 100,
         actual: 120,
         client_ip: Ipv4Addr::new(192, 0, 2, 1).into(),

@@ -306,6 +306,68 @@ fn no_more_calls_wait_for_an_agent_than_its_queue_allows() {
 }
 
 #[test]
+fn a_full_queue_of_an_agent_leaves_limit_records_under_both_modes() {
+    for (mode, status) in [("closed", 503), ("open", 200)] {
+        let upstream = upstream();
+        let agent = head_agent(|_| AgentReply::Silence);
+        let settings = format!("failure-mode \"{mode}\"; timeout-ms 60000");
+        let proxyd = Setup::to(&upstream)
+            .agent("waf", &agent, &settings)
+            .top("limits { max-agent-queue-depth 1 }")
+            .start();
+        let mut waiting = proxyd.connect();
+        waiting.send(get("/", &[]));
+        agent.wait_for_events(1);
+
+        let mut client = proxyd.connect();
+        let response = client.ask(get("/", &[]));
+
+        assert_eq!(response.status, status);
+        let record = proxyd.limit_record(&response.correlation_id());
+        assert_eq!(record.text("level"), "WARN");
+        assert_eq!(record.text("limit_type"), "queue_depth");
+        assert_eq!(record.text("setting"), "limits.max-agent-queue-depth");
+        assert_eq!(record.number("limit"), Some(1.0));
+        assert_eq!(record.number("actual"), Some(2.0));
+        // A flood is folded, as for any limit.
+        for _ in 0..20 {
+            assert_eq!(client.ask(get("/", &[])).status, status);
+        }
+        let records = proxyd.stdout().records();
+        let records = records
+            .iter()
+            .filter(|it| it.has("actual") && !it.has("repeated"));
+        assert!(records.count() < 20, "{mode}");
+        drop(waiting);
+    }
+}
+
+#[test]
+fn an_answer_above_the_limit_leaves_a_limit_record_under_both_modes() {
+    let answers = wrong_answers();
+    let (_, reply, ..) = answers
+        .iter()
+        .find(|(what, ..)| *what == "answers too much")
+        .unwrap();
+    for (mode, status) in [("closed", 500), ("open", 200)] {
+        let upstream = upstream();
+        let reply = reply.clone();
+        let agent = head_agent(move |_| reply.clone());
+        let settings = format!("failure-mode \"{mode}\"; timeout-ms 30000");
+        let proxyd = Setup::to(&upstream).agent("waf", &agent, &settings).start();
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        assert_eq!(response.status, status);
+        let record = proxyd.limit_record(&response.correlation_id());
+        assert_eq!(record.text("limit_type"), "buffer_size");
+        assert_eq!(record.text("setting"), "limits.max-agent-response-bytes");
+        assert_eq!(record.number("limit"), Some(10_240.0));
+        assert!(record.number("actual") > record.number("limit"), "{mode}");
+    }
+}
+
+#[test]
 fn a_client_that_fills_the_queue_of_an_agent_leaves_room_for_others() {
     let upstream = upstream();
     let agent = head_agent(|head| {

@@ -83,6 +83,31 @@ fn connections_are_refused_while_memory_is_short() {
 }
 
 #[test]
+fn a_refusal_for_lack_of_memory_leaves_a_limit_record() {
+    let upstream = Upstream::saying("");
+    let proxyd = limited(&upstream, TOO_LITTLE).start();
+    assert_eq!(wait_for(proxyd.stdout(), "memory limit exceeded"), "ERROR");
+
+    let response = proxyd.connect().response();
+
+    let record = proxyd.limit_record(&response.correlation_id());
+    assert_eq!(record.text("level"), "WARN");
+    assert_eq!(record.text("setting"), "limits.max-memory-bytes");
+    assert_eq!(record.number("limit"), Some(f64::from(16 << 20)));
+    assert!(record.number("actual") > record.number("limit"));
+    assert_eq!(record.text("client_ip"), "127.0.0.1");
+    // A flood of refusals is folded, as for any limit.
+    for _ in 0..20 {
+        drop(proxyd.connect().response());
+    }
+    let records = proxyd.stdout().records();
+    let records = records
+        .iter()
+        .filter(|it| it.has("actual") && !it.has("repeated"));
+    assert!(records.count() < 20);
+}
+
+#[test]
 fn waiting_requests_are_refused_when_memory_is_short() {
     let gate = Gate::new();
     let upstream = Upstream::slow_reader(&gate);

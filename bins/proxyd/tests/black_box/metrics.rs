@@ -34,6 +34,7 @@ const INTERFACE: &[(&str, &[&str], f64)] = &[
     ("proxy_rate_limit_exceeded_total", &[], 1.0),
     ("proxy_connections_active", &[], 2.0),
     ("proxy_requests_in_flight", &[], 2.0),
+    ("process_cpu_seconds_total", &[], f64::MIN_POSITIVE),
 ];
 
 /// Labels of each metric, and its highest value.

@@ -1,14 +1,15 @@
 //! Routes by which administrators manage members' sign-in.
 
-use crate::account::session::{EndedSessions, SessionList};
-use crate::request::extract::{Body, Caller, Path, Visitor};
+use crate::account::session::{EndedSessions, SessionView, page_of};
+use crate::request::extract::{Body, Caller, Path, Query, Visitor};
+use crate::request::page::{CursorQuery, List};
 use crate::response::problem::Problem;
 use crate::response::resource::Resource;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use control_app::App;
+use control_app::{App, PageOrder};
 use control_auth::{Password, Secret};
 use control_http::SessionCookie;
 use control_wire::{OrgId, UserId};
@@ -38,18 +39,20 @@ pub(crate) struct UseResetRequest {
     password: String,
 }
 
-/// The open sessions of a member, the newest first; at most 100. Members with rights beyond the caller's are 403.
+/// The open sessions of a member, the newest first. Members with rights beyond the caller's are 403.
 #[utoipa::path(
     get, path = "/orgs/{org}/members/{user}/sessions", operation_id = "list_member_sessions",
-    tag = "members", responses((status = 200, body = SessionList))
+    tag = "members", params(CursorQuery), responses((status = 200, body = List<SessionView>))
 )]
 pub(crate) async fn sessions(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
     Path((org, user)): Path<(OrgId, UserId)>,
-) -> Result<Json<SessionList>, Problem> {
-    let sessions = app.member_sessions(&call, org, user).await?;
-    Ok(Json(SessionList::new(&sessions)))
+    Query(query): Query<CursorQuery>,
+) -> Result<Json<List<SessionView>>, Problem> {
+    let page = query.page(PageOrder::Newest)?;
+    let sessions = app.member_sessions(&call, org, user, page.page).await?;
+    Ok(page_of(&page, &sessions))
 }
 
 /// Ends all sessions of a member.

@@ -1,12 +1,13 @@
 //! Routes of the user's sessions.
 
-use crate::request::extract::{Caller, Path};
+use crate::request::extract::{Caller, Path, Query};
+use crate::request::page::{CursorQuery, List, ListPage};
 use crate::response::problem::Problem;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use control_app::{App, SessionInfo};
+use control_app::{App, PageOrder, SessionInfo};
 use control_domain::{Session, SessionOrigin, SignInMethod};
 use control_http::SessionCookie;
 use control_wire::SessionId;
@@ -41,12 +42,6 @@ pub(crate) struct SessionView {
     strong_until: Timestamp,
 }
 
-/// All sessions that are open.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SessionList {
-    items: Vec<SessionView>,
-}
-
 /// The number of sessions that ended.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EndedSessions {
@@ -75,15 +70,15 @@ impl SessionView {
     }
 }
 
-impl SessionList {
-    pub(crate) fn new(sessions: &[SessionInfo]) -> Self {
-        let views = sessions
-            .iter()
-            .map(|info| SessionView::new(&info.session, info.is_own));
-        Self {
-            items: views.collect(),
-        }
-    }
+/// Response with a page of sessions.
+pub(crate) fn page_of(
+    page: &ListPage<SessionView>,
+    sessions: &[SessionInfo],
+) -> Json<List<SessionView>> {
+    let views = sessions
+        .iter()
+        .map(|info| SessionView::new(&info.session, info.is_own));
+    page.list(views.collect(), |view| view.id.0)
 }
 
 impl EndedSessions {
@@ -92,17 +87,19 @@ impl EndedSessions {
     }
 }
 
-/// The open sessions of the user, the newest first; at most 100.
+/// The open sessions of the user, the newest first.
 #[utoipa::path(
     get, path = "/users/me/sessions", operation_id = "list_sessions", tag = "users",
-    responses((status = 200, body = SessionList))
+    params(CursorQuery), responses((status = 200, body = List<SessionView>))
 )]
 pub(crate) async fn list(
     State(app): State<Arc<App>>,
     Caller(call): Caller,
-) -> Result<Json<SessionList>, Problem> {
-    let sessions = app.sessions(&call).await?;
-    Ok(Json(SessionList::new(&sessions)))
+    Query(query): Query<CursorQuery>,
+) -> Result<Json<List<SessionView>>, Problem> {
+    let page = query.page(PageOrder::Newest)?;
+    let sessions = app.sessions(&call, page.page).await?;
+    Ok(page_of(&page, &sessions))
 }
 
 /// Ends one session of the user.

@@ -104,7 +104,8 @@ struct LoggedRequest {
     method: Method,
     route: String,
     client: String,
-    known_tags: Option<HeaderValue>,
+    /// Lines of `If-None-Match`.
+    known_tags: Vec<HeaderValue>,
 }
 
 impl LoggedRequest {
@@ -112,29 +113,29 @@ impl LoggedRequest {
         let extensions = request.extensions();
         let route = extensions.get::<MatchedPath>().map(MatchedPath::as_str);
         let peer = extensions.get::<ConnectInfo<SocketAddr>>();
+        let known_tags = request.headers().get_all(header::IF_NONE_MATCH).iter();
         Self {
             method: request.method().clone(),
             route: route.unwrap_or("none").to_owned(),
             client: peer
                 .map(|ConnectInfo(peer)| peer.ip().to_string())
                 .unwrap_or_default(),
-            known_tags: request.headers().get(header::IF_NONE_MATCH).cloned(),
+            known_tags: known_tags.cloned().collect(),
         }
     }
 
     /// Returns true if `If-None-Match` contains the `ETag` of the response.
     fn is_newest(&self, response: &Response) -> bool {
-        let tag = response.headers().get(header::ETAG);
-        let (Some(known), Some(tag)) = (&self.known_tags, tag) else {
-            return false;
-        };
-        let (Ok(known), Ok(tag)) = (known.to_str(), tag.to_str()) else {
-            return false;
-        };
-        let mut tags = known.split(',').map(str::trim);
-        let same = |known: &str| known == "*" || known.trim_start_matches("W/") == tag;
         let is_read = matches!(self.method, Method::GET | Method::HEAD);
-        is_read && response.status() == StatusCode::OK && tags.any(same)
+        let tag = response.headers().get(header::ETAG);
+        let tag = tag.filter(|_| is_read && response.status() == StatusCode::OK);
+        let Some(tag) = tag.and_then(|tag| tag.to_str().ok()) else {
+            return false;
+        };
+        let lines = self.known_tags.iter().filter_map(|line| line.to_str().ok());
+        let mut tags = lines.flat_map(|line| line.split(',')).map(str::trim);
+        let same = |known: &str| known == "*" || known.trim_start_matches("W/") == tag;
+        tags.any(same)
     }
 
     fn record(self, correlation_id: &str, status: StatusCode, took: SignedDuration) {

@@ -185,11 +185,11 @@ fn version(tag: &str) -> Option<i64> {
     (number.to_string() == version).then_some(number)
 }
 
-/// Tags in `If-None-Match`, without quotes.
+/// Tags in all lines of `If-None-Match`, without quotes.
 pub(crate) fn if_none_match(headers: &HeaderMap) -> Vec<String> {
-    let value = headers.get(header::IF_NONE_MATCH);
-    let text = value.and_then(|value| value.to_str().ok());
-    let tags = text.unwrap_or_default().split(',').map(str::trim);
+    let lines = headers.get_all(header::IF_NONE_MATCH).iter();
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    let tags = lines.flat_map(|line| line.split(',')).map(str::trim);
     let tags = tags.map(|tag| tag.trim_start_matches("W/").trim_matches('"'));
     tags.map(str::to_owned).collect()
 }

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use control_app::{ListFilter, Page, PageOrder, Sort, SortColumn, SortValue};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 const DEFAULT_LIMIT: u32 = 50;
@@ -27,6 +27,18 @@ pub(crate) struct List<T> {
     items: Vec<T>,
     /// Cursor of the next page; null on the last page.
     next_cursor: Option<String>,
+}
+
+/// Query parameters of a list with one order.
+#[derive(Clone, Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CursorQuery {
+    /// Maximum number of items, 1 to 200; 50 if absent.
+    #[param(minimum = 1, maximum = 200, default = 50)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 /// Query parameters of a list: order and page.
@@ -59,6 +71,14 @@ pub(crate) struct ListPage<T: 'static> {
     by: &'static SortBy<T>,
     /// Value of the parameter `sort`, to which cursors are bound.
     parameter: String,
+}
+
+impl CursorQuery {
+    /// The requested page.
+    pub(crate) fn page<T: 'static>(self, order: PageOrder) -> Result<ListPage<T>, Problem> {
+        let Self { limit, cursor } = self;
+        PageQuery::new(None, limit, cursor).page(&[], order)
+    }
 }
 
 impl PageQuery {

@@ -405,7 +405,10 @@ impl From<Error> for Problem {
             | Error::TooManyUploads
             | Error::TooManyBodies
             | Error::TooManySignIns => Self::busy(&error.to_string()),
-            Error::SsoRefused | Error::SsoNotAuthenticated | Error::SsoEmailTaken => {
+            Error::SsoRefused
+            | Error::SsoNotAuthenticated
+            | Error::SsoEmailTaken
+            | Error::SsoOtherSession => {
                 let message = format!("Authorization failed: {error}");
                 Self::new(
                     StatusCode::FORBIDDEN,

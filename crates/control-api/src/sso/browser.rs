@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use control_app::{
-    App, Call, Error, NewSession, Presented, SamlArrival, SsoBrowser, SsoIntent, SsoOutcome,
-    SsoRequest, Visit, metric,
+    App, Call, Error, NewSession, Presented, SsoBrowser, SsoIntent, SsoOutcome, SsoRequest, Visit,
+    metric,
 };
 use control_auth::Secret;
 use control_domain::Actor;
@@ -139,6 +139,16 @@ impl Browser {
                 "Sign-in refused",
                 "A user with your address exists. Sign in as before, and link this identity at your profile.",
                 another_way,
+            )
+        } else if matches!(error, Error::SsoOtherSession) {
+            (
+                "You are signed in already",
+                "Your identity provider sent an answer that nobody asked for here, for another user than the one that is signed in. \
+                 Sign out first, and begin again, if you want to leave your session.",
+                PageLink {
+                    path: "/profile",
+                    text: "Go to your profile",
+                },
             )
         } else if matches!(error, Error::SsoNotAuthenticated) {
             (
@@ -304,11 +314,10 @@ async fn saml_response(
     let relay_state = field("RelayState").unwrap_or_default();
     let accepted = app.accept_saml(&browser.visit, org, &response, &relay_state);
     match accepted.await {
-        Ok(SamlArrival::Ticket(ticket)) => see_other(&format!(
+        Ok(ticket) => see_other(&format!(
             "/sso/{org}/saml/finish?ticket={}",
             ticket.reveal()
         )),
-        Ok(SamlArrival::Unsolicited(outcome)) => browser.leave(&outcome),
         Err(error) => browser.refuse(error),
     }
 }

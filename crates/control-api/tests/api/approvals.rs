@@ -4,6 +4,7 @@ use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{Answer, Credential, World, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::{Role, Tenant};
+use control_testkit::{Database, until_lock_wait};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -171,6 +172,38 @@ async fn a_risky_change_needs_approval_and_a_comment_none() {
         let started = command(&world, &id, &admin, "start").await;
         assert_eq!(started.text("state"), "running", "{}", started.body);
     }
+}
+
+#[tokio::test]
+async fn a_start_is_judged_again_if_the_orders_of_its_nodes_have_changed() {
+    let world = World::new(Database::postgres()).await;
+    let mut fleet = Fleet::new(&world, 1).await;
+    let (other, old) = (fleet.bundle(82).await, fleet.bundle(81).await);
+    fleet.run(&other).await;
+    fleet.run(&old).await;
+    let admin = world.user(world.org, Role::Admin).await;
+    set_policy(&world, &admin, "risky").await;
+    let comment = variant(&fleet, 81, "// nothing else").await;
+    let id = fleet.plan(&comment, json!({"skip_gate": true})).await;
+    let node = fleet.nodes[0].id;
+    let mut tx = world.store.begin().await.unwrap();
+    let seq = tx.lock_audit().await.unwrap();
+    let mut order = tx.order(node).await.unwrap().unwrap().order;
+    // An order by another operator, before its commit.
+    order.bundle = other.parse().unwrap();
+    order.counter += 1;
+    let now = world.app.now();
+    tx.write_order(&order, seq, None, now).await.unwrap();
+    let commit = async {
+        until_lock_wait(&world.database).await;
+        tx.commit().await.unwrap();
+    };
+    let (started, ()) = tokio::join!(command(&world, &id, &admin, "start"), commit);
+    assert_eq!(started.status, StatusCode::CONFLICT, "{}", started.body);
+    assert_eq!(fleet.state(&id).await, "planned");
+    // From the bundle that the node runs now, the change is risky.
+    let again = command(&world, &id, &admin, "start").await;
+    assert_eq!(again.text("state"), "awaiting_approval", "{}", again.body);
 }
 
 #[tokio::test]

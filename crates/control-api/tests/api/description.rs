@@ -195,6 +195,31 @@ async fn every_id_description_names_its_noun() {
 }
 
 #[tokio::test]
+async fn every_list_has_pages() {
+    let document = control_api::description();
+    let mut count = 0;
+    for (place, operation) in operations(&document) {
+        let schema = operation.pointer("/responses/200/content/application~1json/schema/$ref");
+        let Some(pointer) = schema.and_then(Value::as_str) else {
+            continue;
+        };
+        let schema = document.pointer(pointer.trim_start_matches('#')).unwrap();
+        let has = |name: &str| schema["properties"][name].is_object();
+        if !has("items") {
+            continue;
+        }
+        count += 1;
+        assert!(has("next_cursor"), "{place}");
+        let parameters = operation["parameters"].as_array().unwrap();
+        for name in ["limit", "cursor"] {
+            let is_described = parameters.iter().any(|it| it["name"] == name);
+            assert!(is_described, "{place}: {name}");
+        }
+    }
+    assert!(20 < count, "{count}");
+}
+
+#[tokio::test]
 async fn a_key_is_described_where_an_answer_is_kept() {
     let document = control_api::description();
     for route in ROUTES.iter().filter(|route| !route.method.is_safe()) {

@@ -3,7 +3,10 @@
 use crate::fleet::Fleet;
 use crate::world::{Answer, World, worlds};
 use axum::http::StatusCode;
+use control_testkit::{Database, until_lock_wait};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use sqlx::{Any, AnyConnection, Connection};
 
 const DRIFT: &str = "/projects/{project}/drift";
 const LATE: i64 = 121;
@@ -177,6 +180,37 @@ async fn nodes_revert_from_a_revoked_bundle_to_their_last_good_one() {
             "not the one that was ordered before"
         );
     }
+}
+
+#[tokio::test]
+async fn drifts_lock_their_nodes_in_the_order_of_heartbeats() {
+    let world = World::new(Database::postgres()).await;
+    let (fleet, _, new) = Fleet::running(&world, 2).await;
+    let nodes: Vec<_> = fleet.nodes.iter().map(|node| node.id).collect();
+    let path = format!("/projects/{{project}}/bundles/{new}/assign");
+    fleet.post(&path, json!({ "nodes": nodes })).await;
+    for index in 0..nodes.len() {
+        fleet.beat(index).await;
+    }
+    let mut heartbeats = AnyConnection::connect(&world.database.url).await.unwrap();
+    // The second node has differed for longer, and is the first that is found.
+    let longer = "UPDATE node_heartbeats SET diverged_at = diverged_at - 1000 WHERE node_id = $1";
+    let write = |statement: &'static str, node: usize| {
+        sqlx::query::<Any>(statement).bind(nodes[node].to_string())
+    };
+    write(longer, 1).execute(&mut heartbeats).await.unwrap();
+    // Heartbeats of both nodes in one transaction, by their identifiers.
+    let beat = "UPDATE node_heartbeats SET seen_at = seen_at WHERE node_id = $1";
+    let mut tx = heartbeats.begin().await.unwrap();
+    write(beat, 0).execute(&mut *tx).await.unwrap();
+    let rest = async {
+        until_lock_wait(&world.database).await;
+        write(beat, 1).execute(&mut *tx).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    let late = fleet.now() + SignedDuration::from_secs(LATE);
+    let (opened, ()) = tokio::join!(world.app.watch_drift(fleet.replica, late), rest);
+    assert_eq!(opened.unwrap(), 2);
 }
 
 #[tokio::test]

@@ -41,6 +41,7 @@ mod quotas;
 mod rates;
 mod recalls;
 mod renamed_routes;
+mod renewal_windows;
 mod repetitions;
 mod reports;
 mod requests;

@@ -136,6 +136,37 @@ async fn a_version_is_refused_where_none_is_compared() {
 }
 
 #[tokio::test]
+async fn an_older_version_of_the_domains_is_not_overwritten() {
+    for world in worlds().await {
+        let (path, root) = ("/orgs/{org}/sso/domains", world.instance_admin().await);
+        let set = async |domain: &str, tag: &str| {
+            let (body, fields) = (json!({"domains": [domain]}), [("if-match", tag)]);
+            world.send(&Method::PUT, path, &root, &body, &fields).await
+        };
+        let first = world.get(path, &root).await;
+        assert_eq!(first.body, json!({"domains": []}), "{}", first.status);
+        let tag = first.header("etag");
+        let changed = set("a.test", tag).await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
+        let stale = set("b.test", tag).await;
+        assert_eq!(
+            stale.status,
+            StatusCode::PRECONDITION_FAILED,
+            "{}",
+            stale.text
+        );
+        let found = world.get(path, &root).await;
+        assert_eq!(found.body, json!({"domains": ["a.test"]}));
+        assert_eq!(found.header("etag"), changed.header("etag"));
+        let again = set("b.test", found.header("etag")).await;
+        assert_eq!(again.status, StatusCode::OK, "{}", again.text);
+        let body = json!({"domains": ["c.test"]});
+        let put = world.send(&Method::PUT, path, &root, &body, &[]).await;
+        assert_eq!(put.status, StatusCode::OK, "a version is optional");
+    }
+}
+
+#[tokio::test]
 async fn users_me_is_renamed_by_its_version() {
     for world in worlds().await {
         let user = world.user(world.org, Role::Reader).await;
@@ -216,6 +247,79 @@ async fn a_known_version_is_not_sent_again() {
         assert_eq!(answer.status, StatusCode::NOT_MODIFIED);
         assert_eq!(answer.body, Value::Null);
         assert_eq!(answer.header("etag"), "\"1\"");
+    }
+}
+
+/// Each line of a list field counts. [RFC 9110 §5.3]
+#[tokio::test]
+async fn a_known_version_may_be_in_any_line_of_the_field() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let node = world.node_key.clone();
+        let tag = world.get("/nodes/{node}/desired", &node).await;
+        let tag = tag.header("etag").to_owned();
+        for (path, by, tag) in [
+            ("/projects/{project}", &full, "\"1\""),
+            ("/nodes/{node}/desired", &node, tag.as_str()),
+        ] {
+            let weak = format!("W/{tag}");
+            let listed = format!("\"a\" , {tag}");
+            for (lines, status) in [
+                (vec!["\"a\"", tag], StatusCode::NOT_MODIFIED),
+                (vec![tag, "\"a\""], StatusCode::NOT_MODIFIED),
+                (vec!["\"a\"", listed.as_str()], StatusCode::NOT_MODIFIED),
+                (vec![weak.as_str()], StatusCode::NOT_MODIFIED),
+                (vec!["*"], StatusCode::NOT_MODIFIED),
+                (vec!["\"a\"", "\"b\""], StatusCode::OK),
+            ] {
+                let fields: Vec<_> = lines.iter().map(|line| ("if-none-match", *line)).collect();
+                let get = Method::GET;
+                let answer = world.send(&get, path, by, &Value::Null, &fields).await;
+                assert_eq!(answer.status, status, "{path} {lines:?}");
+            }
+        }
+        let (patch, body) = (Method::PATCH, json!({"name": "new"}));
+        let lines = [("if-match", "\"9\""), ("if-match", "\"1\"")];
+        let path = "/projects/{project}";
+        let changed = world.send(&patch, path, &full, &body, &lines).await;
+        assert_eq!(changed.status, StatusCode::OK, "{}", changed.text);
+    }
+}
+
+#[tokio::test]
+async fn head_of_a_list_has_the_fields_of_get_and_options_names_the_methods() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let send = async |method: Method, path: &str| {
+            let none = Value::Null;
+            world.send(&method, path, &full, &none, &[]).await
+        };
+        for path in [PROJECTS, "/api-keys", "/projects/{project}/nodes?limit=1"] {
+            let (get, head) = (
+                send(Method::GET, path).await,
+                send(Method::HEAD, path).await,
+            );
+            assert_eq!(head.status, StatusCode::OK, "{path}");
+            assert!(head.bytes.is_empty(), "{path}");
+            for name in ["content-type", "cache-control", "x-ratelimit-limit"] {
+                assert_eq!(head.header(name), get.header(name), "{path} {name}");
+            }
+            let length = get.bytes.len().to_string();
+            assert_eq!(head.header("content-length"), length, "{path}");
+        }
+        for (path, allowed) in [
+            (PROJECTS, "GET,HEAD,POST"),
+            ("/projects/{project}", "GET,HEAD,PATCH,DELETE"),
+            ("/projects/{project}/nodes/stats", "GET,HEAD"),
+        ] {
+            let options = send(Method::OPTIONS, path).await;
+            assert_eq!(options.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
+            assert_eq!(options.header("allow"), allowed, "{path}");
+            assert_eq!(options.code(), "METHOD_NOT_ALLOWED", "{}", options.text);
+            assert_ne!(options.header("x-correlation-id"), "", "{path}");
+        }
+        let missing = send(Method::OPTIONS, "/nothing").await;
+        assert_eq!(missing.status, StatusCode::NOT_FOUND, "{}", missing.text);
     }
 }
 

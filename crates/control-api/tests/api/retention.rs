@@ -4,7 +4,7 @@ use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::{Drift, DriftResolution, DriftState, Tenant};
 use control_wire::{DriftId, ProjectId};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -227,6 +227,22 @@ async fn a_large_answer_is_not_kept_for_its_repetition() {
         assert_eq!(second.status, StatusCode::CONFLICT);
         let message = second.body["error"]["message"].as_str().unwrap();
         assert!(message.ends_with(&first.text("id")), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn audit_entries_of_nine_days_stay_whatever_the_retention() {
+    for mut world in worlds().await {
+        world.replace_app(Timestamp::now, |app| app.retention.audit = 1);
+        let key = world.made_key(&[]).await;
+        bundle(&world, &key, "first").await;
+        let archive = async |days: i64| {
+            let now = world.app.now() + SignedDuration::from_hours(days * 24);
+            world.app.archive_audit(Uuid::now_v7(), now).await.unwrap()
+        };
+        // An archive is written when its oldest entry is overdue by a day.
+        assert_eq!(archive(9).await, 0);
+        assert!(0 < archive(11).await);
     }
 }
 

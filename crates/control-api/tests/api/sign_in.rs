@@ -224,6 +224,36 @@ async fn sessions_are_listed_and_ended_in_another_browser_within_a_request() {
 }
 
 #[tokio::test]
+async fn sessions_are_listed_in_pages() {
+    for world in worlds().await {
+        let person = world.person(world.org, Role::Reader).await;
+        let admin = world.user(world.org, Role::Admin).await;
+        let mut own = Credential::None;
+        for _ in 0..3 {
+            world.change_address();
+            own = world.sign_in(&person).await.session;
+        }
+        let members = format!("/orgs/{{org}}/members/{}/sessions", person.id);
+        for (path, by) in [("/users/me/sessions", &own), (members.as_str(), &admin)] {
+            let all = world.get(path, by).await;
+            let all = all.body["items"].as_array().unwrap().clone();
+            assert_eq!(all.len(), 3, "{path}: {all:?}");
+            let first = world.get(&format!("{path}?limit=2"), by).await;
+            let cursor = first.text("next_cursor");
+            let rest = format!("{path}?limit=2&cursor={cursor}");
+            let rest = world.get(&rest, by).await;
+            assert_eq!(rest.body["next_cursor"], Value::Null, "{path}");
+            let items = [&first, &rest].map(|page| page.body["items"].as_array().unwrap().clone());
+            assert_eq!(items.concat(), all, "{path}");
+            for wrong in ["limit=0", "limit=201", "cursor=AAAA", "sort=id"] {
+                let refused = world.get(&format!("{path}?{wrong}"), by).await;
+                assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{path}?{wrong}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_changed_password_ends_all_other_sessions() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;

@@ -507,6 +507,7 @@ async fn a_signed_in_user_links_its_identity_by_a_link_of_this_site() {
             .await;
         let linked: Value = serde_json::from_str(&linked.text).unwrap();
         assert_eq!(linked["items"][0]["subject"], "ann", "{linked}");
+        assert_eq!(linked["next_cursor"], Value::Null, "{linked}");
         // The next sign-in is that of the same user, with the role of its groups.
         let mut second = Browser::default();
         let done = site.sign_in_by_oidc(&provider, &mut second).await;
@@ -698,19 +699,67 @@ async fn an_unsolicited_response_signs_in_where_the_connection_allows_it_once() 
         let acs = format!("/sso/{}/saml/acs", site.org());
         let xml = response(&site, &provider, None, "u", &["staff"]);
         let fields = [("SAMLResponse", xml.as_str())];
-        let done = site.post_form(1, &acs, &fields).await;
+        let accepted = site.post_form(1, &acs, &fields).await;
+        let mut browser = Browser::default();
+        let done = site.get(0, &mut browser, accepted.location()).await;
         assert_eq!(
             (done.status, done.location()),
             (StatusCode::SEE_OTHER, "/"),
             "{}",
             done.text
         );
-        let mut browser = Browser::default();
-        browser.take(&done.headers);
+        let again = site
+            .get(0, &mut Browser::default(), accepted.location())
+            .await;
+        assert_refused(&again, &Browser::default());
         let roles = site.roles(&browser).await.to_string();
         assert!(roles.contains("reader"), "{roles}");
         let refused = site.post_form(0, &acs, &fields).await;
         assert_refused(&refused, &Browser::default());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unsolicited_response_does_not_replace_the_session_of_another_user() {
+    for site in sites().await {
+        let provider = SamlProvider::new("https://idp.test/saml");
+        let mut settings = saml(&site, &provider);
+        settings["saml"]["allow_unsolicited"] = json!(true);
+        let admin = site.connect(&settings).await;
+        let acs = format!("/sso/{}/saml/acs", site.org());
+        let send = async |suffix: &str, browser: &mut Browser| {
+            let xml = response(&site, &provider, None, suffix, &["staff"]);
+            let fields = [("SAMLResponse", xml.as_str())];
+            let accepted = site.post_form(1, &acs, &fields).await;
+            site.get(0, browser, accepted.location()).await
+        };
+        let Credential::Session(secret) = site.world.user(site.org(), Role::Reader).await else {
+            unreachable!("a session");
+        };
+        let mut victim = Browser::default();
+        victim.cookies.push((SESSION.to_owned(), secret.clone()));
+        // A new user first, and then a known one.
+        for suffix in ["1", "2"] {
+            let refused = send(suffix, &mut victim).await;
+            assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
+            assert!(
+                refused.text.contains("You are signed in already"),
+                "{}",
+                refused.text
+            );
+            let Credential::Session(kept) = victim.session() else {
+                unreachable!("a session");
+            };
+            assert_eq!(kept, secret);
+            let reason = site.last_refusal(&admin).await.to_string();
+            assert!(reason.contains("nobody asked for"), "{reason}");
+            let mut own = Browser::default();
+            let done = send(&format!("{suffix}a"), &mut own).await;
+            assert_eq!(done.location(), "/", "{}", done.text);
+            // The same user's session is replaced.
+            let done = send(&format!("{suffix}b"), &mut own).await;
+            assert_eq!(done.location(), "/", "{}", done.text);
+        }
     }
 }
 

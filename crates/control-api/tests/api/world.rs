@@ -18,7 +18,7 @@ use control_domain::{
     Session, SessionOrigin, SetupLink, SigningKey, SigningKeyState, Tenant, User,
 };
 use control_http::SessionCookie;
-use control_store::{Store, StoredSecret, Transaction};
+use control_store::{Page, SessionFilter, Store, StoredSecret, Transaction};
 use control_testkit::{Database, databases};
 use control_wire::{
     ApiKeyId, EnrolmentTokenId, IdentityId, InvitationId, NodeId, OrgId, ProjectId, SecretId,
@@ -270,7 +270,9 @@ impl World {
     /// Makes the user's proofs of identity older.
     pub(crate) async fn age_proofs(&self, user: UserId, by: SignedDuration) {
         let mut tx = self.store.begin().await.unwrap();
-        let sessions = tx.sessions_of_user(user, self.app.now()).await.unwrap();
+        let (every, page) = (SessionFilter::Every, Page::newest(None, 100));
+        let now = self.app.now();
+        let sessions = tx.sessions_of_user(user, every, page, now).await.unwrap();
         drop(tx);
         let mut database = AnyConnection::connect(&self.database.url).await.unwrap();
         for session in sessions {

@@ -10,13 +10,13 @@ use crate::call::visit::Visit;
 use crate::error::Error;
 use control_auth::{Password, Secret};
 use control_domain::{Access, Email, Membership, PasswordReset, Refusal, Tenant, User};
-use control_store::{EndedCredential, Transaction, Versioned};
+use control_store::{EndedCredential, Page, SessionFilter, Transaction, Versioned};
 use control_wire::{OrgId, UserId};
 use serde_json::json;
 use uuid::Uuid;
 
 impl App {
-    /// The open sessions of a member, the newest first.
+    /// The open sessions of a member.
     ///
     /// # Errors
     ///
@@ -26,12 +26,13 @@ impl App {
         call: &Call,
         org: OrgId,
         id: UserId,
+        page: Page,
     ) -> Result<Vec<SessionInfo>, Error> {
         let mut tx = self.store.read().await?;
         let (_, user) = controlled(&mut tx, call, org, id).await?;
-        let found = tx.sessions_of_user(user.value.id, call.now).await?;
-        let open = found.into_iter().filter(|found| found.is_open(call.now));
-        let info = open.map(|session| SessionInfo {
+        let (id, every) = (user.value.id, SessionFilter::Every);
+        let found = tx.sessions_of_user(id, every, page, call.now).await?;
+        let info = found.into_iter().map(|session| SessionInfo {
             session,
             is_own: false,
         });

@@ -7,7 +7,7 @@ use crate::call::visit::Visit;
 use crate::error::Error;
 use control_auth::Secret;
 use control_domain::{Access, Actor, Refusal, Session, SessionOrigin};
-use control_store::Transaction;
+use control_store::{Page, SessionFilter, Transaction};
 use control_wire::{SessionId, UserId};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -117,21 +117,25 @@ impl App {
         self.end_session(call, user, session).await
     }
 
-    /// The open sessions of the user, newest first. A session without all rights of the user sees
-    /// only sessions from its own identity provider.
-    pub async fn sessions(&self, call: &Call) -> Result<Vec<SessionInfo>, Error> {
+    /// The open sessions of the user. A session without all rights of the user sees only sessions
+    /// from its own identity provider.
+    pub async fn sessions(&self, call: &Call, page: Page) -> Result<Vec<SessionInfo>, Error> {
         let (user, own) = own_session(call)?;
         let mut tx = self.store.read().await?;
-        let is_visible = visibility(&mut tx, call).await?;
-        let found = tx.sessions_of_user(user, call.now).await?;
-        let open = found
-            .into_iter()
-            .filter(|found| found.is_open(call.now) && is_visible(found));
-        let info = open.map(|session| SessionInfo {
+        let filter = visible(&mut tx, call).await?;
+        let found = tx.sessions_of_user(user, filter, page, call.now).await?;
+        let info = found.into_iter().map(|session| SessionInfo {
             is_own: session.id == own,
             session,
         });
         Ok(info.collect())
+    }
+
+    /// The session of the request.
+    pub async fn current_session(&self, call: &Call) -> Result<Session, Error> {
+        let (_, own) = own_session(call)?;
+        let found = self.store.read().await?.session(own).await?;
+        Ok(found.ok_or(Refusal::Ended)?)
     }
 
     /// Ends one session of the user, possibly the one of this request.
@@ -163,7 +167,11 @@ impl App {
         session: SessionId,
     ) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
-        let is_visible = visibility(&mut tx, call).await?;
+        let filter = visible(&mut tx, call).await?;
+        let is_visible = |found: &Session| match filter {
+            SessionFilter::Every => true,
+            SessionFilter::VouchedBy(org) => found.is_vouched_by(org),
+        };
         let found = tx.session(session).await?;
         let own = found
             .filter(|found| found.user == user && found.is_open(call.now) && is_visible(found));
@@ -195,20 +203,16 @@ async fn accepted(
     Ok((session, actor))
 }
 
-/// Predicate for the sessions of the user that the actor may see and end.
-async fn visibility(
-    tx: &mut Transaction,
-    call: &Call,
-) -> Result<impl Fn(&Session) -> bool + use<>, Error> {
+/// The sessions of the user that the actor may see and end.
+async fn visible(tx: &mut Transaction, call: &Call) -> Result<SessionFilter, Error> {
     let (_, own) = own_session(call)?;
-    let may_see_all = call.actor.require_account_owner().is_ok();
+    if call.actor.require_account_owner().is_ok() {
+        return Ok(SessionFilter::Every);
+    }
     let own = tx.session(own).await?.ok_or(Refusal::Ended)?;
-    let provider = own.origin.provider;
-    Ok(move |session: &Session| {
-        let is_alike =
-            session.origin.method.is_vouched_only() && session.origin.provider == provider;
-        may_see_all || is_alike
-    })
+    // Only a provider's word limits the rights of a session.
+    let provider = own.origin.provider.ok_or(Refusal::Ended)?;
+    Ok(SessionFilter::VouchedBy(provider))
 }
 
 /// The user and the session that authenticated the request.

@@ -17,7 +17,7 @@ use control_domain::{
     new_user_email,
 };
 use control_sso::AssertedUser;
-use control_store::{SsoSignIn, StoreError, Transaction};
+use control_store::{Page, SsoSignIn, StoreError, Transaction};
 use control_wire::{IdentityId, OrgId, UserId};
 use jiff::Timestamp;
 use serde_json::json;
@@ -65,7 +65,13 @@ impl App {
             _ => None,
         };
         match (arrival.purpose, own) {
-            (SsoPurpose::SignIn, _) => {
+            (SsoPurpose::SignIn, own) => {
+                let user = identity.as_ref().map(|identity| identity.user);
+                // A response that the browser did not ask for may be another person's, whose
+                // account the user of the session would fill with secrets.
+                if arrival.is_unsolicited && own.is_some_and(|(_, own)| user != Some(own)) {
+                    return Err(SsoRefusal::OtherSession.into());
+                }
                 let mapped = self.mapped_user(tx, visit, &connection, arrival, identity);
                 let (tx, user) = mapped.await?;
                 self.start_sso_session(tx, visit, &connection, arrival, &user)
@@ -386,10 +392,11 @@ impl App {
     }
 
     /// Identities linked to the signed-in user.
-    pub async fn identities(&self, call: &Call) -> Result<Vec<LinkedIdentity>, Error> {
+    pub async fn identities(&self, call: &Call, page: Page) -> Result<Vec<LinkedIdentity>, Error> {
         call.actor.require_account_owner()?;
         let user = own_user(call)?;
-        Ok(self.store.read().await?.identities_of_user(user).await?)
+        let mut tx = self.store.read().await?;
+        Ok(tx.identities_of_user(user, page).await?)
     }
 
     /// Unlinks an identity of the user, and ends the sessions from its provider. The last way to
@@ -402,21 +409,19 @@ impl App {
         call.actor.holds(Access::FreshSession)?;
         let user = own_user(call)?;
         let mut tx = self.store.begin().await?;
-        let all = tx.identities_of_user(user).await?;
-        let found = all
-            .iter()
-            .find(|own| own.id == id)
-            .ok_or(Refusal::NotFound)?;
+        let found = tx.identity_of_user(user, id).await?;
+        let found = found.ok_or(Refusal::NotFound)?;
+        let first_two = tx.identities_of_user(user, Page::newest(None, 2)).await?;
         let has_password = tx
             .user(user)
             .await?
             .is_some_and(|user| user.value.password.is_some());
-        if !has_password && all.len() == 1 {
+        if !has_password && first_two.len() == 1 {
             let reason = "is the only way to sign in: set a password first";
             return Err(Refusal::invalid("identity", reason).into());
         }
-        tx.delete_identity(found, call.now).await?;
-        tx.note_change(deleted(found));
+        tx.delete_identity(&found, call.now).await?;
+        tx.note_change(deleted(&found));
         let tenant = Tenant::org(found.org);
         self.commit(tx, call, "identity.unlinked", tenant, user.0)
             .await

@@ -22,6 +22,8 @@ pub(crate) struct Arrival {
     pub(crate) asserted: AssertedUser,
     pub(crate) return_to: String,
     pub(crate) purpose: SsoPurpose,
+    /// True if no browser asked for the response.
+    pub(crate) is_unsolicited: bool,
     /// Start of the attempt; `None` for an unsolicited response, or if the proof of identity was
     /// compared with the attempt already.
     pub(crate) begun_at: Option<Timestamp>,

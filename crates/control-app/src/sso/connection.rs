@@ -188,7 +188,22 @@ impl App {
             .await
     }
 
-    /// Sets the domains in which the organization's provider may create users.
+    /// The domains in which the organization's provider may create users, with the version of the
+    /// organization.
+    pub async fn org_domains(
+        &self,
+        call: &Call,
+        org: OrgId,
+    ) -> Result<Versioned<Vec<String>>, Error> {
+        call.actor.holds(Access::InstanceAdmin)?;
+        let mut tx = self.store.read().await?;
+        let version = tx.org(org).await?.ok_or(Refusal::NotFound)?.version;
+        let value = tx.org_domains(org).await?;
+        Ok(Versioned { value, version })
+    }
+
+    /// Sets the domains in which the organization's provider may create users. They are a part of
+    /// the organization, and change its version.
     ///
     /// # Errors
     ///
@@ -198,17 +213,22 @@ impl App {
         call: &Call,
         org: OrgId,
         domains: &[String],
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<Versioned<Vec<String>>, Error> {
         call.actor.holds(Access::FreshInstanceAdmin)?;
         let domains = checked_domains(domains)?;
         let mut tx = self.store.begin().await?;
-        tx.org(org).await?.ok_or(Refusal::NotFound)?;
+        let found = tx.org(org).await?.ok_or(Refusal::NotFound)?;
+        call.expect_version(found.version)?;
+        let version = tx.update_org(&found.value, found.version).await?;
         let replaced = tx.replace_org_domains(org, &domains).await;
         replaced.map_err(taken("domains"))?;
         tx.note_change(done(&json!({"domains": domains})));
         self.commit(tx, call, "org.domains_changed", Tenant::org(org), org.0)
             .await?;
-        Ok(domains)
+        Ok(Versioned {
+            value: domains,
+            version,
+        })
     }
 
     /// The public SAML metadata of this service for an organization.

@@ -82,6 +82,7 @@ fn refused(org: OrgId, visit: &Visit, failure: &SsoFailure) -> Error {
     match failure {
         SsoFailure::Refused(SsoRefusal::EmailTaken) => Error::SsoEmailTaken,
         SsoFailure::Refused(SsoRefusal::NotAuthenticated) => Error::SsoNotAuthenticated,
+        SsoFailure::Refused(SsoRefusal::OtherSession) => Error::SsoOtherSession,
         SsoFailure::Oidc(_)
         | SsoFailure::Saml(_)
         | SsoFailure::Outbound { .. }

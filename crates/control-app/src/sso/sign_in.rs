@@ -62,15 +62,6 @@ pub struct SsoOutcome {
     pub return_to: String,
 }
 
-/// Result of a verified SAML response.
-#[derive(Debug)]
-pub enum SamlArrival {
-    /// One-time ticket, to be presented by the browser that began the sign-in.
-    Ticket(Secret),
-    /// The sign-in of an unsolicited response, which the connection permits.
-    Unsolicited(Box<SsoOutcome>),
-}
-
 impl App {
     async fn conclude(
         &self,

@@ -227,6 +227,11 @@ impl Session {
         self.revoked_at.is_none() && now < self.expires_at()
     }
 
+    /// Sessions with their last request at or before this time have expired at `now`.
+    pub fn idle_before(now: Timestamp) -> Timestamp {
+        now - IDLE
+    }
+
     /// Time of expiry if no further request is made.
     pub fn expires_at(&self) -> Timestamp {
         (self.seen_at + IDLE_TIMEOUT).min(self.ends_at)

@@ -44,6 +44,12 @@ pub enum SsoRefusal {
     /// The browser did not begin this attempt, or is signed in as another user.
     #[error("the answer came by another browser or session than the one that began the sign-in")]
     OtherBrowser,
+    /// An unsolicited response came to a browser with the session of another user.
+    #[error(
+        "an answer that nobody asked for came to a browser with another user's session, which it does not replace: the \
+         user signs out first, or begins the sign-in here"
+    )]
+    OtherSession,
     /// The attempt was used before, or is older than ten minutes.
     #[error(
         "the answer belongs to no sign-in that was begun in the last ten minutes, or was used before"

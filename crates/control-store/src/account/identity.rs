@@ -2,12 +2,20 @@
 
 use crate::error::StoreError;
 use crate::row::{id, text, time, written_rows};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::sql;
 use crate::store::Transaction;
+use crate::versioned::Page;
 use control_domain::LinkedIdentity;
 use control_wire::{IdentityId, OrgId, UserId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[],
+};
 
 impl Transaction {
     /// Inserts an identity.
@@ -48,15 +56,30 @@ impl Transaction {
         by_name.row(self).await?.as_ref().map(read).transpose()
     }
 
-    /// The identities of a user, at most 100, oldest first.
+    /// The identity; `None` if it does not exist, or is another user's.
+    pub async fn identity_of_user(
+        &mut self,
+        user: UserId,
+        id: IdentityId,
+    ) -> Result<Option<LinkedIdentity>, StoreError> {
+        let by_id =
+            "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
+                     WHERE user_id = $1 AND id = $2";
+        let row = sql(by_id).bind(user).bind(id).row(self).await?;
+        row.as_ref().map(read).transpose()
+    }
+
+    /// The identities of a user.
     pub async fn identities_of_user(
         &mut self,
         user: UserId,
+        page: Page,
     ) -> Result<Vec<LinkedIdentity>, StoreError> {
         let list =
             "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
-                    WHERE user_id = $1 ORDER BY id LIMIT 100";
-        let rows = sql(list).bind(user).rows(self).await?;
+                    WHERE user_id = ?";
+        let list = ListQuery::new(list, user);
+        let rows = list.sorted_rows(self, &SORTED, None, page).await?;
         rows.iter().map(read).collect()
     }
 

@@ -2,10 +2,12 @@
 
 use crate::error::StoreError;
 use crate::row::{address, id, named, optional_id, optional_time, text, time, written_rows};
+use crate::statement::list::{ListQuery, SortColumns};
 use crate::statement::sql;
 use crate::store::Transaction;
+use crate::versioned::Page;
 use control_domain::{Session, SessionOrigin, SignInMethod};
-use control_wire::{SessionId, UserId};
+use control_wire::{OrgId, SessionId, UserId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
@@ -17,6 +19,21 @@ macro_rules! select {
             $rest
         )
     };
+}
+
+/// Columns that the list can be sorted by.
+const SORTED: SortColumns = SortColumns {
+    id: "id",
+    columns: &[],
+};
+
+/// Filter of a user's open sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionFilter {
+    /// Every session.
+    Every,
+    /// Sessions that only this organization's identity provider confirmed.
+    VouchedBy(OrgId),
 }
 
 impl Transaction {
@@ -76,17 +93,26 @@ impl Transaction {
         row.as_ref().map(read).transpose()
     }
 
-    /// The newest 100 sessions of a user that are not revoked and end after `now`, newest first.
-    /// Includes sessions that were idle for too long.
+    /// The sessions of a user that are open at `now`.
     pub async fn sessions_of_user(
         &mut self,
         user: UserId,
+        filter: SessionFilter,
+        page: Page,
         now: Timestamp,
     ) -> Result<Vec<Session>, StoreError> {
-        let list = sql(select!(
-            "WHERE user_id = $1 AND revoked_at IS NULL AND ends_at > $2 ORDER BY id DESC LIMIT 100"
-        ));
-        let rows = list.bind(user).bind(now).rows(self).await?;
+        let list = ListQuery::new(select!("WHERE revoked_at IS NULL AND user_id = ?"), user);
+        let list = list.and("ends_at > ?", Some(now));
+        let list = list.and("seen_at > ?", Some(Session::idle_before(now)));
+        let list = match filter {
+            SessionFilter::Every => list,
+            SessionFilter::VouchedBy(org) => {
+                let methods = SignInMethod::ALL.iter().filter(|it| it.is_vouched_only());
+                list.one_of("method", methods.map(|it| it.name()))
+                    .and("provider_org_id = ?", Some(org))
+            }
+        };
+        let rows = list.sorted_rows(self, &SORTED, None, page).await?;
         rows.iter().map(read).collect()
     }
 

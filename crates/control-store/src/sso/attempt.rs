@@ -16,7 +16,8 @@ use sqlx::any::AnyRow;
 pub struct SsoPending<T> {
     /// Hash of the single-use secret that identifies it.
     pub hash: String,
-    /// Hash of the cookie secret of the browser that began the sign-in.
+    /// Hash of the cookie secret of the browser that began the sign-in; empty for an unsolicited
+    /// response, which no browser asked for.
     pub browser_hash: String,
     /// Organization of the connection.
     pub org: OrgId,

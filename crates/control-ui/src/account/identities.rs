@@ -9,9 +9,13 @@ use crate::ui::Ui;
 use crate::view::component::{RelativeTime, when};
 use axum::extract::State;
 use axum::response::Response;
+use control_app::{Page, PageOrder};
 use control_domain::Access;
 use control_wire::{IdentityId, OrgId};
 use std::sync::Arc;
+
+/// Maximum number of identities on the page.
+const SHOWN: i64 = 100;
 
 /// Section of the profile with the user's identities.
 pub(super) struct Identities {
@@ -50,7 +54,12 @@ pub(super) async fn find(ui: &Ui, caller: &Caller) -> Result<Identities, Failure
             is_hidden: true,
         });
     }
-    let found = app.identities(call).await?;
+    let first = Page {
+        after: None,
+        limit: SHOWN,
+        order: PageOrder::Oldest,
+    };
+    let found = app.identities(call, first).await?;
     let orgs = app.orgs_with_sso(call).await?;
     let linked = found.iter().map(|own| Linked {
         id: own.id,

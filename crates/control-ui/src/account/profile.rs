@@ -15,9 +15,9 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
-use control_app::{Call, Identity, SessionInfo};
+use control_app::{Identity, Page, SessionInfo};
 use control_auth::{Password, Secret};
-use control_domain::{Refusal, Session, SignInMethod};
+use control_domain::{Refusal, SignInMethod};
 use control_wire::SessionId;
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -37,6 +37,9 @@ struct ProfilePage {
     name: Form,
     password: Form,
 }
+
+/// Maximum number of sessions on the page.
+const SHOWN: i64 = 100;
 
 /// The forms of the page; a refused form is shown again with its faults.
 #[derive(Default)]
@@ -68,7 +71,7 @@ async fn respond(ui: &Ui, caller: &Caller, forms: Forms) -> Result<Response, Fai
     let form = |fields| Form::new(&caller.visit.csrf, fields);
     let name = || form(Fields::filled(&[("user_name", user.name.as_str())]));
     let password = || form(Fields::default());
-    let found = app.sessions(call).await?;
+    let found = app.sessions(call, Page::newest(None, SHOWN)).await?;
     let sessions: Vec<Row> = found.into_iter().map(|found| row(found, now)).collect();
     let factor = app.second_factor(call).await?;
     let was_reset = app.second_factor_reset_at(call).await?;
@@ -214,13 +217,6 @@ async fn refuse(ui: &Ui, caller: &Caller, forms: Forms) -> Result<Response, Fail
     let mut response = respond(ui, caller, forms).await?;
     *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
     Ok(response)
-}
-
-/// The session of the request; `None` for other credentials.
-pub(super) async fn own_session(ui: &Ui, call: &Call) -> Result<Option<Session>, Failure> {
-    let found = ui.app.sessions(call).await?;
-    let own = found.into_iter().find(|found| found.is_own);
-    Ok(own.map(|found| found.session))
 }
 
 /// Adds the session's new secret to the response as a cookie.

@@ -1,6 +1,6 @@
 //! Renewed proof of identity, before operations that a stolen session must not permit.
 
-use crate::account::profile::{own_session, with_session};
+use crate::account::profile::with_session;
 use crate::account::sign_in::refused;
 use crate::frame::form::{Faults, Form};
 use crate::frame::held::HeldForm;
@@ -156,8 +156,8 @@ async fn kind(
     if has_password {
         return Ok(ProofKind::Password);
     }
-    let session = own_session(ui, &caller.call).await?;
-    let provider = session.and_then(|session| session.origin.provider);
+    let session = ui.app.current_session(&caller.call).await?;
+    let provider = session.origin.provider;
     Ok(provider.map_or(ProofKind::Password, |org| {
         let path = with_return_path(&format!("/sso/{org}"), own_or_root(back));
         ProofKind::Provider(format!("{path}&prove=1"))

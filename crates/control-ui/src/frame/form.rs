@@ -80,6 +80,7 @@ impl Faults {
             | Error::SsoRefused
             | Error::SsoNotAuthenticated
             | Error::SsoEmailTaken
+            | Error::SsoOtherSession
             | Error::Stopped) => Err(other.into()),
         }
     }

@@ -297,7 +297,8 @@ impl From<Error> for Failure {
             Error::WrongSignIn
             | Error::SsoRefused
             | Error::SsoNotAuthenticated
-            | Error::SsoEmailTaken => Self::with_text(
+            | Error::SsoEmailTaken
+            | Error::SsoOtherSession => Self::with_text(
                 StatusCode::FORBIDDEN,
                 "You are not signed in.",
                 &sentence(&error.to_string()),

@@ -202,7 +202,7 @@ fn take_long(
     let is_decision = rest
         .get(LENGTH_BYTES)
         .is_none_or(|code| *code == FrameType::Decision.code());
-    let FrameError::TooLong { length, .. } = error else {
+    let FrameError::TooLong { length, limit } = error else {
         return Err(bad(&text));
     };
     if !is_decision || !connection.is_ready() || MAX_DISCARDED_BYTES < length {
@@ -213,8 +213,14 @@ fn take_long(
         return Ok(false);
     }
     let prefix = decision_prefix(rest, encoding);
-    let id = prefix.id.ok_or_else(|| CallError::TooLarge(text.clone()))?;
-    connection.answer_prefix(id, prefix, CallError::TooLarge(text))?;
+    // Both lengths count the type of the frame.
+    let payload = |length: usize| u64::try_from(length.saturating_sub(1)).unwrap_or(u64::MAX);
+    let too_large = CallError::TooLarge {
+        at_least_bytes: payload(length),
+        max_bytes: payload(limit),
+    };
+    let id = prefix.id.ok_or_else(|| too_large.clone())?;
+    connection.answer_prefix(id, prefix, too_large)?;
     Ok(true)
 }
 

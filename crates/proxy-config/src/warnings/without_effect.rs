@@ -3,8 +3,11 @@
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::diagnostics::Diagnostics;
-use proxy_model::registry::{listeners, outlier_detection as outliers_spec};
-use proxy_model::{Listener, ListenerProtocol, LoadBalancing, Model, Place, Setting, Upstream};
+use proxy_model::registry::{listeners, observability, outlier_detection as outliers_spec};
+use proxy_model::{
+    Agent, AgentEventKind, Alpn, Listener, ListenerProtocol, LoadBalancing, Model, OversizeMode,
+    Place, Setting, Upstream,
+};
 
 pub(super) fn find(model: &Model, faults: &mut Diagnostics) {
     let mut found = Vec::new();
@@ -14,10 +17,11 @@ pub(super) fn find(model: &Model, faults: &mut Diagnostics) {
     dns(model, &mut found);
     admin_token(model, &mut found);
     access_log(model, &mut found);
-    model
-        .listeners
-        .iter()
-        .for_each(|it| streams(it, &mut found));
+    for listener in &model.listeners {
+        streams(listener, &mut found);
+        handshake(listener, &mut found);
+    }
+    model.agents.iter().for_each(|it| oversize(it, &mut found));
     for upstream in &model.upstreams {
         slow_start(upstream, &mut found);
         outliers(upstream, &mut found);
@@ -156,18 +160,16 @@ fn access_log(model: &Model, found: &mut Vec<Ineffective>) {
         let cause = Cause::at("under `enabled #false`", log.enabled.place());
         found.push(Ineffective::new("format", log.format.place(), &cause));
         found.push(Ineffective::new("path", log.path.place(), &cause));
+        let place = changed(&log.buffer_lines, &observability::ACCESS_BUFFER.default());
+        found.push(Ineffective::new("buffer-lines", place, &cause));
     }
 }
 
-/// Limits of HTTP/2 on a listener without it.
+/// Limits of HTTP/2 and HTTP/3 on a listener without them.
 fn streams(listener: &Listener, found: &mut Vec<Ineffective>) {
-    if *listener.protocol != ListenerProtocol::Http || *listener.h2c {
+    let Some(cause) = without_streams(listener) else {
         return;
-    }
-    let cause = Cause::at(
-        "on an `http` listener without `h2c #true`",
-        listener.h2c.place(),
-    );
+    };
     let streams = &listener.max_concurrent_streams;
     let place = changed(streams, &listeners::MAX_CONCURRENT_STREAMS.default());
     found.push(Ineffective::new("max-concurrent-streams", place, &cause));
@@ -176,6 +178,60 @@ fn streams(listener: &Listener, found: &mut Vec<Ineffective>) {
         &listeners::MAX_STREAM_RESETS.default(),
     );
     found.push(Ineffective::new("max-stream-resets", place, &cause));
+}
+
+fn without_streams(listener: &Listener) -> Option<Cause> {
+    let alpn = listener.tls.as_ref().map(|tls| tls.alpn.as_slice());
+    let alpn = alpn.unwrap_or_default();
+    // Without the setting, HTTP/2 is offered.
+    let has_http2 = alpn.is_empty() || alpn.iter().any(|it| it.value == Alpn::H2);
+    match *listener.protocol {
+        ListenerProtocol::Http if !*listener.h2c => Some(Cause::at(
+            "on an `http` listener without `h2c #true`",
+            listener.h2c.place(),
+        )),
+        ListenerProtocol::Https if !has_http2 && !*listener.http3 => Some(Cause::at(
+            "without `h2` in `alpn`",
+            alpn.first().and_then(Setting::place),
+        )),
+        ListenerProtocol::Http
+        | ListenerProtocol::Https
+        | ListenerProtocol::Tcp
+        | ListenerProtocol::TlsPassthrough => None,
+    }
+}
+
+/// The time of a TLS handshake and of a PROXY protocol header, where connections have neither.
+fn handshake(listener: &Listener, found: &mut Vec<Ineffective>) {
+    let is_plain = match *listener.protocol {
+        ListenerProtocol::Http => true,
+        ListenerProtocol::Tcp => listener.tls.is_none(),
+        ListenerProtocol::Https | ListenerProtocol::TlsPassthrough => false,
+    };
+    if !is_plain || *listener.proxy_protocol {
+        return;
+    }
+    let cause = Cause::at(
+        "on a listener without TLS and `proxy-protocol #true`",
+        listener.proxy_protocol.place(),
+    );
+    let time = &listener.timeouts.handshake;
+    let place = changed(time, &listeners::HANDSHAKE.default());
+    found.push(Ineffective::new("handshake-secs", place, &cause));
+}
+
+/// The treatment of large bodies by an agent that receives none.
+fn oversize(agent: &Agent, found: &mut Vec<Ineffective>) {
+    let mut events = agent.events.iter();
+    let has_bodies = events.any(|event| match event.value {
+        AgentEventKind::RequestBody | AgentEventKind::ResponseBody => true,
+        AgentEventKind::RequestHeaders | AgentEventKind::ResponseHeaders => false,
+    });
+    if !has_bodies {
+        let cause = Cause::at("without bodies among the `events`", None);
+        let place = changed(&agent.on_oversize, &OversizeMode::Block);
+        found.push(Ineffective::new("on-oversize", place, &cause));
+    }
 }
 
 fn slow_start(upstream: &Upstream, found: &mut Vec<Ineffective>) {

@@ -3,6 +3,7 @@
 use super::decision;
 use super::failure::AgentFailure;
 use crate::exchange::Exchange;
+use crate::record::error_log::{ReachedLimit, note_reached};
 use crate::worker::active_plan::{ActiveAgent, ActivePlan};
 use crate::worker::state::Worker;
 use agent_protocol::{Decision, EventKind};
@@ -184,14 +185,31 @@ impl<'a> AgentCall<'a> {
         }
         let fails_open = self.agent.fails_open && failure.outcome().obeys_failure_mode();
         record.last = Some((name, if fails_open { "failed_open" } else { "failed" }));
+        let reached = failure.reached_limit();
+        if let AgentFailure::Call(CallError::ServerError(answer)) = failure {
+            if fails_open {
+                return Ok(None);
+            }
+            return Err(decision::server_error(exchange, self.agent, *answer));
+        }
+        let problem = failure.into_problem(self.agent);
+        if let Some(reached) = reached {
+            note_limit(exchange, &problem, &reached);
+        }
         if fails_open {
             return Ok(None);
         }
-        if let AgentFailure::Call(CallError::ServerError(answer)) = failure {
-            return Err(decision::server_error(exchange, self.agent, *answer));
-        }
-        Err(failure.into_problem(self.agent))
+        Err(problem)
     }
+}
+
+/// Counts and logs that a call reached a limit, even if the agent fails open.
+#[cold]
+fn note_limit(exchange: &Exchange, problem: &Problem, reached: &ReachedLimit) {
+    let worker = exchange.worker();
+    let now = worker.time.elapsed();
+    let context = exchange.completion.limit_context(problem, now);
+    note_reached(worker, reached, &problem.log_message(), &context);
 }
 
 impl Drop for Pending<'_> {

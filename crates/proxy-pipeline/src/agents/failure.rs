@@ -1,10 +1,11 @@
 //! Calls without a decision.
 
 use crate::failure::timeout_problem;
+use crate::record::error_log::ReachedLimit;
 use agent_protocol::EventKind;
 use proxy_agent::{AgentOutcome, CallError};
 use proxy_clock::Timer;
-use proxy_errors::{Detail, Problem, Reason};
+use proxy_errors::{Detail, LimitType, Problem, Reason};
 use proxy_limits::LimitReached;
 use proxy_plan::AgentPlan;
 use proxy_telemetry::{AgentMetrics, LimitSetting};
@@ -40,7 +41,9 @@ impl AgentFailure {
             Self::Call(CallError::Overloaded(_)) => AgentOutcome::Overloaded,
             Self::Call(CallError::Unreachable(_)) => AgentOutcome::Unreachable,
             Self::Call(CallError::Closed) => AgentOutcome::Closed,
-            Self::Call(CallError::BadReply(_) | CallError::TooLarge(_)) => AgentOutcome::BadReply,
+            Self::Call(CallError::BadReply(_) | CallError::TooLarge { .. }) => {
+                AgentOutcome::BadReply
+            }
             Self::Call(CallError::ServerError(_)) => AgentOutcome::ServerError,
         }
     }
@@ -56,6 +59,34 @@ impl AgentFailure {
             metrics.timed_out(event);
         }
         metrics.failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    }
+
+    /// The limit that the call reached, whether the request is refused or not.
+    pub(super) fn reached_limit(&self) -> Option<ReachedLimit> {
+        let (setting, limit_type, actual, limit) = match self {
+            Self::QueueFull(full) => (
+                LimitSetting::MaxAgentQueueDepth,
+                LimitType::QueueDepth,
+                u64::from(full.wanted()),
+                u64::from(full.max),
+            ),
+            Self::Call(CallError::TooLarge {
+                at_least_bytes,
+                max_bytes,
+            }) => (
+                LimitSetting::MaxAgentResponse,
+                LimitType::BufferSize,
+                *at_least_bytes,
+                *max_bytes,
+            ),
+            Self::TimedOut { .. } | Self::BreakerOpen { .. } | Self::Call(_) => return None,
+        };
+        Some(ReachedLimit {
+            limit_type: Some(limit_type),
+            actual,
+            limit,
+            setting: Some(setting.path()),
+        })
     }
 
     /// The problem of a request refused because of the failure.
@@ -78,7 +109,7 @@ impl AgentFailure {
                     .with_setting(LimitSetting::MaxAgentQueueDepth.path())
                     .with_retry_after(QUEUE_RETRY)
             }
-            Self::Call(error @ CallError::TooLarge(_)) => {
+            Self::Call(error @ CallError::TooLarge { .. }) => {
                 named(error.to_string()).with_setting(LimitSetting::MaxAgentResponse.path())
             }
             Self::Call(error) => named(error.to_string()),

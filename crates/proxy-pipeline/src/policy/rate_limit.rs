@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::limits::route_limits::{RateLimitStatus, RateRule, RateStage, RateSubject};
-use crate::record::error_log::{ErrorContext, note_observed};
+use crate::record::error_log::note_observed;
 use crate::worker::state::Worker;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem};
@@ -173,20 +173,8 @@ fn take_tokens(
 
 /// Writes the refusals of limits that only observe to the log.
 fn record_observed(exchange: &Exchange, worker: &Worker, observed: &[Problem], now: Duration) {
-    let record = &exchange.completion.record;
     for problem in observed {
-        let context = ErrorContext {
-            at: worker.time.unix(now),
-            took: Duration::ZERO,
-            correlation_id: record.correlation_id.as_str(),
-            trace_id: record.trace.as_deref().map(|trace| &trace.id),
-            client_ip: record.client_ip,
-            status: problem.status().as_u16(),
-            upstream: None,
-            target: None,
-            head: None,
-            route: exchange.completion.origin.route_id(record.parts),
-        };
+        let context = exchange.completion.limit_context(problem, now);
         note_observed(worker, problem, &context);
     }
 }

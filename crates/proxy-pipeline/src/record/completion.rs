@@ -250,6 +250,22 @@ impl CompletionGuard {
         log_problem(&self.worker, problem, &context);
     }
 
+    /// The context of a limit that the request reached at `now`, for its record.
+    pub(crate) fn limit_context(&self, problem: &Problem, now: Duration) -> ErrorContext<'_> {
+        ErrorContext {
+            at: self.worker.time.unix(now),
+            took: Duration::ZERO,
+            correlation_id: self.record.correlation_id.as_str(),
+            trace_id: self.record.trace.as_deref().map(|trace| &trace.id),
+            client_ip: self.record.client_ip,
+            status: problem.status().as_u16(),
+            upstream: None,
+            target: None,
+            head: None,
+            route: self.origin.route_id(self.record.parts),
+        }
+    }
+
     /// Writes the request's line to the access log and to the recording, if they are enabled.
     fn record_access(
         &self,

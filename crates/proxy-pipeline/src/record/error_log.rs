@@ -24,6 +24,17 @@ pub(crate) struct ErrorContext<'a> {
     pub(crate) route: Option<&'a str>,
 }
 
+/// A reached limit, for its record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReachedLimit {
+    /// `None` for memory, which the closed list of types does not have.
+    pub(crate) limit_type: Option<LimitType>,
+    pub(crate) actual: u64,
+    pub(crate) limit: u64,
+    /// `None` for a fixed limit.
+    pub(crate) setting: Option<&'static str>,
+}
+
 /// Counts `problem` and writes its records. A client's disconnect is only counted.
 #[cold]
 pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
@@ -63,11 +74,8 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     let warns = worker.logs.borrow().warnings;
     let client_ip = client_ip.to_string();
     let message = problem.log_message();
-    if let Some(limit_type) = limit_met(reason) {
-        worker.metrics.limit_met(limit_type);
-        if warns {
-            write_limit(worker, problem, limit_type, &message, context);
-        }
+    if let Some(reached) = reached_limit(worker, problem) {
+        note_reached(worker, &reached, &message, context);
     }
     if level == Level::Warn && !warns {
         return;
@@ -109,24 +117,38 @@ fn setting(worker: &Worker, problem: &Problem) -> Option<&'static str> {
 #[cold]
 pub(crate) fn note_observed(worker: &Worker, problem: &Problem, context: &ErrorContext<'_>) {
     worker.metrics.rate_limits_observed.add(1);
-    let warns = worker.logs.borrow().warnings;
-    if let Some(limit_type) = limit_met(problem.reason()).filter(|_| warns) {
+    if let Some(reached) = reached_limit(worker, problem) {
         let message = format!(
             "{} (served: the limit only observes)",
             problem.log_message()
         );
-        write_limit(worker, problem, limit_type, &message, context);
+        write_limit(worker, &reached, &message, context);
     }
 }
 
-fn write_limit(
+/// Counts and logs a reached limit.
+pub(crate) fn note_reached(
     worker: &Worker,
-    problem: &Problem,
-    limit_type: LimitType,
+    reached: &ReachedLimit,
     message: &str,
     context: &ErrorContext<'_>,
 ) {
-    let (actual, limit) = counted(problem.detail());
+    if let Some(limit_type) = reached.limit_type {
+        worker.metrics.limit_met(limit_type);
+    }
+    write_limit(worker, reached, message, context);
+}
+
+fn write_limit(worker: &Worker, reached: &ReachedLimit, message: &str, context: &ErrorContext<'_>) {
+    if !worker.logs.borrow().warnings {
+        return;
+    }
+    let ReachedLimit {
+        limit_type,
+        actual,
+        limit,
+        setting,
+    } = *reached;
     let id = context.correlation_id;
     let trace_id = context.trace_id.map(|id| &id[..]);
     let trace_id = trace_id.and_then(|id| str::from_utf8(id).ok());
@@ -140,7 +162,7 @@ fn write_limit(
         client_ip: context.client_ip,
         trace_id: Some(trace_id.unwrap_or(id)).filter(|id| !id.is_empty()),
         correlation_id: Some(id).filter(|id| !id.is_empty()),
-        setting: problem.setting(),
+        setting,
     });
 }
 
@@ -178,6 +200,29 @@ fn counted(detail: &Detail) -> (u64, u64) {
 /// In milliseconds, rounded up.
 fn as_millis(time: Duration) -> u64 {
     u64::try_from(time.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+}
+
+/// The limit that the problem is about. Agents' limits are noted where their calls end, because an
+/// agent may fail open.
+fn reached_limit(worker: &Worker, problem: &Problem) -> Option<ReachedLimit> {
+    let setting = setting(worker, problem);
+    if problem.reason() == Reason::MemoryPressure {
+        let memory = &worker.shared.memory;
+        return Some(ReachedLimit {
+            limit_type: None,
+            actual: memory.used_bytes(),
+            limit: memory.max_bytes()?,
+            setting,
+        });
+    }
+    let limit_type = limit_met(problem.reason())?;
+    let (actual, limit) = counted(problem.detail());
+    Some(ReachedLimit {
+        limit_type: Some(limit_type),
+        actual,
+        limit,
+        setting,
+    })
 }
 
 /// The limit that this reason belongs to.

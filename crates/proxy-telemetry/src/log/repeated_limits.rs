@@ -16,7 +16,7 @@ pub(crate) struct RepeatedLimits {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LimitKind {
-    limit_type: LimitType,
+    limit_type: Option<LimitType>,
     setting: Option<&'static str>,
     /// `None` where clients are counted together.
     client_ip: Option<IpAddr>,

@@ -17,8 +17,8 @@ pub struct LimitRecord<'a> {
     /// Number of records of one limit and one client that were not logged, up to and including this
     /// record; 0 for a single record.
     pub repeated: u64,
-    /// Type of the limit.
-    pub limit_type: LimitType,
+    /// Type of the limit; `None` for the memory limit.
+    pub limit_type: Option<LimitType>,
     /// Configured maximum.
     pub limit: u64,
     /// The value that exceeded it.
@@ -41,7 +41,7 @@ impl LimitRecord<'_> {
         line.time(",\"timestamp\":\"", clock, self.at);
         line.open(",\"message\":\"", self.message.as_bytes());
         line.repetitions(self.repeated);
-        line.text(",\"limit_type\":\"", self.limit_type.as_str().as_bytes());
+        line.optional(",\"limit_type\":\"", self.limit_type.map(LimitType::as_str));
         line.number(",\"limit\":", self.limit);
         line.number(",\"actual\":", self.actual);
         line.text(",\"client_ip\":\"", self.client_ip.to_string().as_bytes());

@@ -100,6 +100,7 @@ impl App {
             asserted: self.oidc_user(exchange, visit.now).await?,
             return_to: pending.return_to,
             purpose: pending.purpose,
+            is_unsolicited: false,
             begun_at: Some(begun_at),
         })
     }

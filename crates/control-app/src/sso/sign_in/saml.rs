@@ -1,7 +1,7 @@
 //! Second half of a SAML sign-in: the posted response, and the ticket for the browser that began
 //! the sign-in.
 
-use super::{SamlArrival, SsoOutcome};
+use super::SsoOutcome;
 use crate::app::App;
 use crate::call::visit::Visit;
 use crate::error::Error;
@@ -29,8 +29,8 @@ struct BegunBySaml {
 }
 
 impl App {
-    /// Accepts a SAML response. The browser posts it from the provider's site, so the request
-    /// carries no cookie.
+    /// Accepts a SAML response; returns a one-time ticket, which the browser presents with its
+    /// cookies. It posts the response from the provider's site, so the request carries none.
     ///
     /// # Errors
     ///
@@ -41,7 +41,7 @@ impl App {
         org: OrgId,
         response: &str,
         relay_state: &str,
-    ) -> Result<SamlArrival, Error> {
+    ) -> Result<Secret, Error> {
         let begun = self.begun_by_saml(visit, org, response, relay_state).await;
         let (purpose, arrived) = match begun {
             Ok(begun) => {
@@ -52,7 +52,7 @@ impl App {
             Err(failure) => (SsoPurpose::SignIn, Err(failure)),
         };
         match arrived {
-            Ok((arrival, Some(browser_hash))) => {
+            Ok((arrival, browser_hash)) => {
                 if let Err(refusal) = arrival.check_proof() {
                     let asserted = Some(&arrival.asserted);
                     let noted = self.note_failure(visit, org, false, asserted, refusal.into());
@@ -61,7 +61,7 @@ impl App {
                 let ticket = self.new_secret();
                 let pending = SsoPending {
                     hash: ticket.hash(),
-                    browser_hash,
+                    browser_hash: browser_hash.unwrap_or_default(),
                     org,
                     contents: arrival.asserted,
                     return_to: arrival.return_to,
@@ -71,15 +71,7 @@ impl App {
                 let mut tx = self.store.begin().await?;
                 tx.insert_sso_ticket(&pending).await?;
                 tx.commit().await?;
-                Ok(SamlArrival::Ticket(ticket))
-            }
-            Ok((arrival, None)) => {
-                let none = SsoBrowser {
-                    browser: None,
-                    actor: None,
-                };
-                let done = self.conclude(visit, org, false, none, Ok(arrival)).await;
-                done.map(|outcome| SamlArrival::Unsolicited(Box::new(outcome)))
+                Ok(ticket)
             }
             Err(failure) => {
                 let is_trial = purpose.is_trial();
@@ -144,6 +136,7 @@ impl App {
                 asserted,
                 return_to: "/".to_owned(),
                 purpose: SsoPurpose::SignIn,
+                is_unsolicited: true,
                 begun_at: None,
             };
             return Ok((arrival, None));
@@ -153,6 +146,7 @@ impl App {
             asserted,
             return_to: pending.return_to,
             purpose: pending.purpose,
+            is_unsolicited: false,
             begun_at: Some(pending.ends_at - SSO_ATTEMPT_LIFETIME),
         };
         Ok((arrival, Some(pending.browser_hash)))
@@ -206,7 +200,7 @@ impl App {
     }
 
     /// Completes a SAML sign-in with the ticket of its response, presented by the browser that
-    /// began it.
+    /// began it, or by any one for an unsolicited response.
     ///
     /// # Errors
     ///
@@ -234,12 +228,16 @@ impl App {
         tx.commit().await?;
         let found = found.filter(|found| found.org == org && visit.now < found.ends_at);
         let pending = found.ok_or(SsoRefusal::NoAttempt)?;
-        check_browser(&pending, browser)?;
+        let is_unsolicited = pending.browser_hash.is_empty();
+        if !is_unsolicited {
+            check_browser(&pending, browser)?;
+        }
         Ok(Arrival {
             org,
             asserted: pending.contents,
             return_to: pending.return_to,
             purpose: pending.purpose,
+            is_unsolicited,
             begun_at: None,
         })
     }

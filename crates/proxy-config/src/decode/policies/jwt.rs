@@ -48,6 +48,9 @@ pub(super) fn jwt<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<JwtAuth>
         for algorithm in &algorithms {
             check_algorithm(d, keys, algorithm);
         }
+        if algorithms.is_empty() {
+            check_secret(d, keys);
+        }
     }
     let carrier = carrier(d, &b);
     b.close(d);
@@ -222,6 +225,36 @@ fn check_algorithm(
         let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
         d.push(fault.label(keys));
     }
+}
+
+/// Reports a secret that does not verify every HMAC algorithm, where none is chosen.
+fn check_secret(d: &mut Decoder<'_, '_>, keys: &JwtKeySource) {
+    let JwtKeySource::Secret(file) = keys else {
+        return;
+    };
+    let all = JwtAlgorithm::ALL.iter().copied();
+    let (fitting, refused): (Vec<JwtAlgorithm>, Vec<JwtAlgorithm>) = all
+        .filter(|it| it.is_symmetric())
+        .partition(|it| file.keys.allows(*it));
+    let Some(place) = file.place().filter(|_| !file.keys.is_empty()) else {
+        return;
+    };
+    if refused.is_empty() {
+        return;
+    }
+    let names = |all: &[JwtAlgorithm], before: &str| {
+        let names = all.iter().map(|it| format!("{before}{it}{before}"));
+        names.collect::<Vec<_>>()
+    };
+    let message = format!(
+        "the secret is too short for {}: such tokens are answered 401",
+        names(&refused, "`").join(" and ")
+    );
+    let fault = Diagnostic::new(DiagnosticCode::ShortSecret, place, message);
+    d.push(fault.help(format!(
+        "write `algorithms {}`, or take a secret of 64 bytes",
+        names(&fitting, "\"").join(" ")
+    )));
 }
 
 fn carrier<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> TokenCarrier {

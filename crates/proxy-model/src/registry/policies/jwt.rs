@@ -122,8 +122,9 @@ settings! {
     )
     .or(Duration::from_hours(24))
     .enforced(BY, "the_last_keys_are_used_while_the_issuer_is_unreachable_until_they_expire");
-    /// A file with the secret of HMAC signatures: its bytes unchanged, at least 32 without a
-    /// trailing line feed. Only `HS…` is accepted then. Refused in a bundle.
+    /// A file with the secret of HMAC signatures: its bytes unchanged, without a trailing line feed at
+    /// least 32 for `HS256`, 48 for `HS384`, 64 for `HS512`; other tokens are answered 401. Only `HS…`
+    /// is accepted then. Refused in a bundle.
     HMAC_FILE: Text<PathBuf>, Unset =
         file("routes.route.policies.jwt.hmac-file", "a secret", "token.secret")
             .optional("`jwks-file` or `jwks-url`")
