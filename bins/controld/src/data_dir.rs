@@ -228,7 +228,7 @@ mod tests {
                 object_store: None,
                 master_key_file: None,
             })
-            .make()
+            .create()
         };
         let mode = || fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
         let open = || fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();

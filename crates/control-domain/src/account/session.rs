@@ -229,7 +229,7 @@ impl Session {
 
     /// Sessions with their last request at or before this time have expired at `now`.
     pub fn idle_before(now: Timestamp) -> Timestamp {
-        now - IDLE
+        now - IDLE_TIMEOUT
     }
 
     /// Time of expiry if no further request is made.
