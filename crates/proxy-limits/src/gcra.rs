@@ -37,12 +37,16 @@ impl RateDecision {
 /// A rate limit, ready for use: every bucket under it is one word.
 ///
 /// A bucket's word is its *theoretical arrival time*: the point at which the bucket is full again.
-/// In its unit, `step` pass in a nanosecond and a request costs `cost`. The rate is the fraction
+/// In its unit, `step` pass in a tick and a request costs `cost`. The rate is the fraction
 /// `step / cost` itself, so nothing is rounded and nothing drifts. The line of units wraps, and
 /// only differences have a meaning: the word of a bucket without use must be settled at least every
 /// [`Gcra::settle_within`].
+///
+/// A tick is a nanosecond, or the least power of ten of them with which the capacity fits: at most
+/// 10 µs for a burst of 100 million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gcra {
+    tick_ns: u64,
     step: u64,
     cost: u64,
     capacity: u64,
@@ -52,35 +56,52 @@ pub(crate) struct Gcra {
 /// Greatest capacity in units, so that words beyond `now` fill a sixteenth of the line at most.
 const MAX_CAPACITY: u64 = 1 << 60;
 
+/// Longest tick: periods are whole seconds.
+const MAX_TICK_NS: u64 = 1_000_000_000;
+
 /// Maximum distance ahead of now; a larger one, modulo 2^64, lies in the past.
 const MAX_AHEAD: u64 = 1 << 63;
 
 impl Gcra {
     pub(crate) fn new(settings: RateLimitSettings) -> Result<Self, RateError> {
         let RateLimitSettings { rate, burst } = settings;
-        let (step, cost) = rate.fraction();
         if burst == 0 {
             return Err(RateError::Zero);
         }
-        let capacity = cost.checked_mul(u64::from(burst));
-        let capacity = capacity.filter(|units| *units <= MAX_CAPACITY);
-        Ok(Self {
-            step,
-            cost,
-            capacity: capacity.ok_or(RateError::BurstTooLarge)?,
-            burst,
-        })
+        let mut tick_ns = 1;
+        loop {
+            let (step, cost) = rate.fraction(tick_ns);
+            let capacity = cost.checked_mul(u64::from(burst));
+            // With ticks of a second, the period is below 2^17 and the capacity below 2^49.
+            match capacity.filter(|units| *units <= MAX_CAPACITY) {
+                None if tick_ns < MAX_TICK_NS => tick_ns *= 10,
+                capacity => {
+                    return Ok(Self {
+                        tick_ns,
+                        step,
+                        cost,
+                        capacity: capacity.unwrap_or(MAX_CAPACITY),
+                        burst,
+                    });
+                }
+            }
+        }
     }
 
     /// Maximum time that a word may stay untouched.
     pub(crate) fn settle_within(&self) -> Duration {
-        Duration::from_nanos(MAX_AHEAD / self.step)
+        Duration::from_nanos((MAX_AHEAD / self.step).saturating_mul(self.tick_ns))
     }
 
     /// The word of a bucket that is full at `now_ns`.
     #[inline]
     pub(crate) fn full(&self, now_ns: u64) -> u64 {
-        now_ns.wrapping_mul(self.step)
+        // Most limits have ticks of a nanosecond, and need no division.
+        let ticks = match self.tick_ns {
+            1 => now_ns,
+            tick_ns => now_ns / tick_ns,
+        };
+        ticks.wrapping_mul(self.step)
     }
 
     /// Takes one request from the bucket of `word`.
@@ -155,10 +176,11 @@ impl Gcra {
         }
     }
 
-    /// Time in which `units` are refilled, rounded up.
+    /// Time in which `units` are refilled, rounded up; at most 584 years.
     #[inline]
     fn time_of(&self, units: u64) -> Duration {
-        Duration::from_nanos(units.div_ceil(self.step))
+        let ticks = units.div_ceil(self.step);
+        Duration::from_nanos(ticks.saturating_mul(self.tick_ns))
     }
 }
 

@@ -44,7 +44,7 @@ impl KeyedBuckets {
     /// An empty table for `capacity` keys, at least one, hashed under `seed`.
     ///
     /// # Errors
-    /// [`RateError::Zero`] or [`RateError::BurstTooLarge`].
+    /// [`RateError::Zero`] for a burst of 0.
     pub fn new(
         settings: RateLimitSettings,
         capacity: usize,

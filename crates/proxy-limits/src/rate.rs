@@ -6,12 +6,14 @@ pub const MAX_RATE_EVENTS: u32 = 10_000_000;
 /// Maximum period of a [`Rate`], in seconds: one day.
 pub const MAX_RATE_PERIOD_SECS: u32 = 86_400;
 
+const NS_PER_SEC: u64 = 1_000_000_000;
+
 /// A number of events in a period, stored as a fraction: 1/3 per hour is exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Rate {
-    // In lowest terms, both at least 1.
+    // In lowest terms by whole seconds, both at least 1.
     events: u64,
-    period_ns: u64,
+    period_secs: u64,
 }
 
 /// Settings of a rate limit. Destructured by naming every field, so that a new one is applied.
@@ -32,9 +34,6 @@ pub enum RateError {
     /// More than [`MAX_RATE_EVENTS`], or over more than [`MAX_RATE_PERIOD_SECS`].
     #[error("a rate is at most 10000000 events, in a period of at most one day")]
     OutOfRange,
-    /// The bucket would take longer than 36 years to fill.
-    #[error("the burst is too large for the rate")]
-    BurstTooLarge,
 }
 
 impl Rate {
@@ -58,17 +57,20 @@ impl Rate {
         if events > MAX_RATE_EVENTS || period_secs > MAX_RATE_PERIOD_SECS {
             return Err(RateError::OutOfRange);
         }
-        let period_ns = u64::from(period_secs) * 1_000_000_000;
-        let shared = greatest_common_divisor(u64::from(events), period_ns);
+        let (events, period_secs) = (u64::from(events), u64::from(period_secs));
+        let shared = greatest_common_divisor(events, period_secs);
         Ok(Self {
-            events: u64::from(events) / shared,
-            period_ns: period_ns / shared,
+            events: events / shared,
+            period_secs: period_secs / shared,
         })
     }
 
-    /// Events and the nanoseconds they are counted over, in lowest terms.
-    pub(crate) const fn fraction(self) -> (u64, u64) {
-        (self.events, self.period_ns)
+    /// Events and the ticks they are counted over, in lowest terms. `tick_ns` is a divisor of a
+    /// second.
+    pub(crate) const fn fraction(self, tick_ns: u64) -> (u64, u64) {
+        let ticks = self.period_secs * (NS_PER_SEC / tick_ns);
+        let shared = greatest_common_divisor(self.events, ticks);
+        (self.events / shared, ticks / shared)
     }
 }
 
@@ -101,9 +103,10 @@ mod tests {
         let minute = Rate::per(300, 60).unwrap();
 
         assert_eq!(minute, Rate::per_second(5).unwrap());
-        assert_eq!(minute.fraction(), (1, 200_000_000));
+        assert_eq!(minute.fraction(1), (1, 200_000_000));
         let odd = Rate::per_second(9_999_999).unwrap();
-        assert_eq!(odd.fraction(), (9_999_999, 1_000_000_000));
+        assert_eq!(odd.fraction(1), (9_999_999, 1_000_000_000));
+        assert_eq!(minute.fraction(1_000), (1, 200_000));
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl TokenBucket {
     /// A bucket that is full at `now_ns`.
     ///
     /// # Errors
-    /// [`RateError::Zero`] or [`RateError::BurstTooLarge`].
+    /// [`RateError::Zero`] for a burst of 0.
     pub fn new(settings: RateLimitSettings, now_ns: u64) -> Result<Self, RateError> {
         let limit = Gcra::new(settings)?;
         Ok(Self {
@@ -86,6 +86,47 @@ mod tests {
 
         assert!(!bucket.admit(77 + 99_999_999).admitted);
         assert!(bucket.admit(77 + 100_000_000).admitted);
+    }
+
+    #[test]
+    fn a_burst_too_large_for_nanoseconds_is_limited_all_the_same() {
+        const DAY_SECS: u32 = 86_400;
+        let cases = [
+            (25_001, DAY_SECS, 25_001),
+            (400_009, 3_600, 400_009),
+            (1, DAY_SECS, 20_000),
+            (1, DAY_SECS, 100_000_000),
+            (crate::MAX_RATE_EVENTS, DAY_SECS, u32::MAX),
+            (9_999_999, 1, 99_999_990),
+        ];
+        for (events, secs, burst) in cases {
+            let bucket = bucket(events, secs, burst, 77);
+            let first = bucket.admit(77);
+
+            assert!(first.admitted, "{events}/{secs} s");
+            assert_eq!((first.limit, first.remaining), (burst, burst - 1));
+            let one = u64::from(secs) * SECOND_NS / u64::from(events);
+            let reset = u64::try_from(first.reset.as_nanos()).unwrap();
+            assert!(one <= reset && reset <= one + 1_000_000, "{reset} of {one}");
+        }
+    }
+
+    #[test]
+    fn a_rate_with_ticks_of_its_own_does_not_drift() {
+        let bucket = bucket(25_001, 86_400, 25_001, 0);
+        assert!((0..25_001).all(|_| bucket.admit(0).admitted));
+        assert!(!bucket.admit(0).admitted);
+
+        // After three quarters of a day, three quarters of the tokens, and after all of it the rest.
+        let mut admitted = 0;
+        for (hours, expected) in [(18, 18_750), (24, 25_001)] {
+            while bucket.admit(hours * 3_600 * SECOND_NS).admitted {
+                admitted += 1;
+            }
+            assert_eq!(admitted, expected, "{hours} hours");
+        }
+        let refused = bucket.peek(86_400 * SECOND_NS);
+        assert_eq!(refused.retry_after_secs(), 4);
     }
 
     #[test]

@@ -431,6 +431,47 @@ fn new_state(
 mod tests {
     use super::*;
     use proxy_limits::MAX_RATE_EVENTS;
+    use proxy_plan::TargetRegistry;
+
+    const ANN: &str = "$2y$04$co9osgv9qGuwPD/XdNUES.f2whZRS2F1aiA/sEoPTBqLenVJfvbqS";
+
+    /// The numbers of rate limits and of limits on attempts that `policies` of a route result in.
+    fn prepared(policies: &str) -> (usize, usize) {
+        let text = format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
+             routes {{ route \"r\" {{ upstream \"u\"; policies {{ {policies} }} }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"127.0.0.1:81\" }} }}"
+        );
+        let loaded = proxy_config::parse(&text, "test.kdl").unwrap();
+        let mut targets = TargetRegistry::default().begin();
+        let plan = Plan::compile(1, Arc::new(loaded.model), &mut targets);
+        let registry = LimitRegistry::new(KeySeed { low: 1, high: 2 });
+        let limits = registry.prepare(&plan, 0).routes;
+        (
+            limits[0].rates.len(),
+            usize::from(limits[0].attempts.is_some()),
+        )
+    }
+
+    #[test]
+    fn every_rate_that_a_configuration_may_have_is_applied() {
+        for rate in [
+            r#"rate "25001/day""#,
+            r#"rate "400009/h""#,
+            r#"rate "1/day"; burst 20000"#,
+            r#"rate "1/day"; burst 100000000"#,
+            r#"rate "1000000/day"; burst 100000000"#,
+            r#"rate "999999/s"; burst 100000000; key "route""#,
+            "requests-per-second 1000000",
+        ] {
+            let (rates, _) = prepared(&format!("rate-limit {{ {rate} }}"));
+            assert_eq!(rates, 1, "{rate}");
+        }
+        for attempts in ["25001/day", "1000000/day", "999983/h"] {
+            let auth = format!("basic-auth {{ user \"ann\" \"{ANN}\"; attempts \"{attempts}\" }}");
+            assert_eq!(prepared(&auth).1, 1, "{attempts}");
+        }
+    }
 
     #[test]
     fn the_fastest_buckets_are_settled_several_times_before_they_would_wrap() {

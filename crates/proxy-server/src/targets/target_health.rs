@@ -90,8 +90,17 @@ impl TargetHealth {
         });
         let mut ended = false;
         for (detects, state) in targets {
-            let ejected = state.causes().contains(HealthCause::Ejection);
-            if ejected && (!detects || state.outlier().poll(now_ns)) {
+            // Read first: a worker ejects in the state of detection, and then sets the cause.
+            let has_cause = state.causes().contains(HealthCause::Ejection);
+            let outlier = state.outlier();
+            if detects {
+                outlier.poll(now_ns);
+            } else if outlier.to_word() != 0 {
+                // Without detection an ejection would never end, and would count against the share
+                // of targets that may be ejected once there is detection again.
+                outlier.restore(0);
+            }
+            if has_cause && !outlier.is_ejected() {
                 state.clear(HealthCause::Ejection);
                 ended = true;
             }
@@ -153,4 +162,70 @@ fn named_targets(plan: &Plan) -> impl Iterator<Item = (&str, &TargetPlan)> {
         let named = upstream.targets.iter().filter(|one| one.name.is_some());
         named.map(|target| (&*upstream.name, target))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::system_clock::now;
+    use proxy_plan::TargetRegistry;
+
+    fn reload(registry: &mut TargetRegistry, more: &str) -> Plan {
+        let text = format!(
+            "listeners {{ listener \"main\" {{ address \"127.0.0.1:0\" }} }}\n\
+             routes {{ route \"r\" {{ upstream \"u\" }} }}\n\
+             upstreams {{ upstream \"u\" {{ target \"127.0.0.1:81\"; target \"127.0.0.1:82\"; {more} }} }}"
+        );
+        let loaded = proxy_config::parse(&text, "test.kdl").unwrap();
+        let mut transaction = registry.begin();
+        let plan = Plan::compile(1, Arc::new(loaded.model), &mut transaction);
+        registry.commit(transaction);
+        plan
+    }
+
+    /// Ejects the target at `position`; false if it may not be ejected.
+    fn eject(plan: &Plan, position: usize) -> bool {
+        let upstream = &plan.upstreams()[0];
+        let settings = upstream.outlier_detection.as_ref().unwrap();
+        let peers = upstream.targets.iter().map(|peer| peer.state.outlier());
+        let state = &upstream.targets[position].state;
+        let is_ejected = state
+            .outlier()
+            .try_eject(peers, settings, heartbeat::now_ns());
+        if is_ejected {
+            state.fail(HealthCause::Ejection, "failures", now());
+        }
+        is_ejected
+    }
+
+    #[test]
+    fn detection_that_is_removed_and_added_again_ejects_as_before() {
+        let mut registry = TargetRegistry::default();
+        let detecting = reload(&mut registry, "outlier-detection");
+        assert!(eject(&detecting, 0));
+        assert!(!eject(&detecting, 1), "at most half of the targets");
+        assert!(
+            !TargetHealth::end_ejections(&detecting),
+            "it has just begun"
+        );
+
+        let without = reload(&mut registry, "");
+        assert!(TargetHealth::end_ejections(&without));
+        assert!(!TargetHealth::end_ejections(&without));
+
+        let again = reload(&mut registry, "outlier-detection");
+        assert!(eject(&again, 1), "no target is ejected any more");
+        assert!(!TargetHealth::end_ejections(&again));
+    }
+
+    #[test]
+    fn a_cause_without_an_ejection_ends() {
+        let mut registry = TargetRegistry::default();
+        let plan = reload(&mut registry, "outlier-detection");
+        let state = &plan.upstreams()[0].targets[0].state;
+        state.fail(HealthCause::Ejection, "failures", now());
+
+        assert!(TargetHealth::end_ejections(&plan));
+        assert!(state.causes().is_healthy());
+    }
 }
