@@ -167,7 +167,7 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
 
 /// Phrase such as `stopped at batch 3 of 6`, by its gate or by hand.
 fn stopped(rollout: &Rollout) -> String {
-    let verb = if words::is_by_hand(rollout) {
+    let verb = if rollout.is_stopped_by_hand() {
         "is paused by hand"
     } else {
         "stopped"

@@ -22,6 +22,7 @@ mod live_parts;
 mod oversight;
 mod paged_lists;
 mod reports;
+mod rollouts;
 mod settings;
 mod sign_in;
 mod traffic;
