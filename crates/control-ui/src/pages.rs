@@ -212,7 +212,7 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/drift", Access::READ_NODES, || get(node::drift::list)),
     page("/projects/{project}/drift/{drift}", Access::READ_NODES, || get(node::drift::detail::show)),
     form("/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || post(node::drift::resolve))
-        .fields(&["remedy"]),
+        .fields(&["remedy", "bundle"]),
 
     page("/projects/{project}/bundles", Access::READ_BUNDLES, || get(bundle::list::list)),
     page("/projects/{project}/bundles/new", Access::WRITE_BUNDLES, || get(bundle::editor::show)),

@@ -93,10 +93,11 @@ pub(crate) async fn show(
     Ok(shown(&NodePage {
         frame: frame.live("/events?pulse").with_form(),
         project,
+    let ordered = node.order.map(|order| order.bundle);
         id,
         csrf: caller.visit.csrf.clone(),
         status: status(standing).pill(),
-        heading: heading(&title, standing),
+        heading: heading(&title, standing, reported.active, ordered),
         explanation: explanation(standing, reported.active.is_some()),
         name: title,
         bundles: bundles(&ui, &caller, project, &node, reported).await?,
@@ -172,7 +173,13 @@ async fn bundles(
     Ok(rows)
 }
 
-fn heading(name: &str, standing: NodeStanding) -> String {
+/// Heading for a node that runs the bundle `active`.
+fn heading(
+    name: &str,
+    standing: NodeStanding,
+    active: Option<BundleId>,
+    ordered: Option<BundleId>,
+) -> String {
     match standing {
         NodeStanding::AsOrdered => format!("{name} serves what it should."),
         NodeStanding::Moving => format!("{name} has an order that it has not answered yet."),
@@ -181,6 +188,12 @@ fn heading(name: &str, standing: NodeStanding) -> String {
         NodeStanding::Unordered => format!("{name} has no order yet."),
         NodeStanding::Silent => format!("{name} is silent."),
         NodeStanding::Enrolled => format!("{name} has not reported yet."),
+        NodeStanding::Drifted if active.is_none() => {
+            format!("{name} runs no bundle, although it was ordered to run one.")
+        }
+        NodeStanding::Drifted if active == ordered => {
+            format!("{name} has edited files of its bundle on its disk.")
+        }
     }
 }
 
@@ -254,7 +267,7 @@ mod tests {
     #[test]
     fn every_standing_has_a_sentence_with_the_name() {
         for standing in NodeStanding::ALL {
-            let heading = heading("fra-1", *standing);
+            let heading = heading("fra-1", *standing, bundle, bundle);
             assert!(
                 heading.starts_with("fra-1 ") && heading.ends_with('.'),
                 "{heading}"
@@ -262,3 +275,19 @@ mod tests {
         }
     }
 }
+
+    #[test]
+    fn a_drifted_node_says_how_it_differs() {
+        let [own, other] = [1, 2].map(|id| Some(BundleId(uuid::Uuid::from_u128(id))));
+        for (active, expected) in [
+            (
+                None,
+                "fra-1 runs no bundle, although it was ordered to run one.",
+            ),
+            (own, "fra-1 has edited files of its bundle on its disk."),
+            (other, "fra-1 runs a bundle that it was not ordered to run."),
+        ] {
+            let heading = heading("fra-1", NodeStanding::Drifted, active, own);
+            assert_eq!(heading, expected);
+        }
+    }

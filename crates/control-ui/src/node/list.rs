@@ -371,8 +371,8 @@ fn verb_phrase(standing: NodeStanding, is_one: bool) -> &'static str {
         (NodeStanding::AsOrdered, false) => "serve what they should",
         (NodeStanding::Moving, true) => "is moving to a new order",
         (NodeStanding::Moving, false) => "are moving to a new order",
-        (NodeStanding::Drifted, true) => "runs a bundle that it was not ordered to run",
-        (NodeStanding::Drifted, false) => "run a bundle that they were not ordered to run",
+        (NodeStanding::Drifted, true) => "differs from its order",
+        (NodeStanding::Drifted, false) => "differ from their orders",
         (NodeStanding::Refused, true) => "refuses its order",
         (NodeStanding::Refused, false) => "refuse their order",
         (NodeStanding::Unordered, true) => "has no order",
@@ -394,12 +394,7 @@ mod tests {
         for (standing, text, shown, expected) in [
             ("", None, 1, "The only node is silent."),
             ("silent", None, 1, "1 node is silent."),
-            (
-                "drifted",
-                None,
-                0,
-                "No node runs a bundle that it was not ordered to run.",
-            ),
+            ("drifted", None, 0, "No node differs from its order."),
             (
                 "",
                 Some("region:fra"),

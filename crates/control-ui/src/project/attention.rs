@@ -247,12 +247,17 @@ fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timesta
             text: name.to_owned(),
         },
         rest: match drift.active {
+            Some(_) if drift.is_edited() => "has edited files of its bundle on its disk",
             Some(_) => "runs a bundle that it was not ordered to run",
             None => "runs no bundle, although it was ordered to run one",
         }
         .to_owned(),
         detail: format!("Noticed {}.", ago(drift.opened_at, now)),
-        button: "Compare",
+        button: if drift.is_edited() {
+            "Look at it"
+        } else {
+            "Compare"
+        },
     }
 }
 
