@@ -15,7 +15,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_domain::{Access, Certificate, CertificateState};
-use control_wire::{CertificateId, ProjectId};
+use control_app::ListFilter;
+use control_wire::{CertificateId, ManagedCertificateId, ProjectId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ struct CertificatePage {
     labels: Vec<String>,
     services: Vec<String>,
     form: Form,
+    /// Managed certificate that obtains and renews this one, and alone replaces it.
+    manager: Option<ManagedCertificateId>,
     may_write: bool,
     foot: Option<String>,
 }
@@ -65,6 +68,7 @@ pub(super) async fn respond(
         .await?;
     let (now, name) = (caller.visit.now, certificate.name.to_string());
     let labels = labels(&certificate);
+    let manager = manager(ui, caller, project, id).await?;
     let filled = || {
         let fields = [("name", name.as_str()), ("labels", &labels.join(" "))];
         Form::new(&caller.visit.csrf, Fields::filled(&fields))
@@ -89,6 +93,7 @@ pub(super) async fn respond(
             tenant,
             "replace and delete certificates",
         ),
+        manager,
         labels,
         name,
     }))
@@ -101,5 +106,21 @@ fn heading(certificate: &Certificate, now: Timestamp) -> String {
         CertificateState::Pending => format!("{name} is not valid yet."),
         CertificateState::Expired => format!("{name} ended {left} ago."),
         CertificateState::Valid => format!("{name} is valid for another {left}."),
+/// The managed certificate that renews this one.
+async fn manager(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    id: CertificateId,
+) -> Result<Option<ManagedCertificateId>, Failure> {
+    let filter = ListFilter::default();
+    let managed = ui
+        .app
+        .managed_certificates(&caller.call, project, &filter, ALL_MANAGED);
+    let managed = managed.await?.into_iter().map(|found| found.value);
+    let mut own = managed.filter(|managed| managed.certificate == Some(id));
+    Ok(own.next().map(|managed| managed.id))
+}
+
     }
 }
