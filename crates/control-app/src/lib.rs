@@ -46,8 +46,8 @@ pub use audit::AuditExport;
 pub use bundle::archive::{Archive, Verification};
 pub use bundle::preview::{Preview, PreviewComparison};
 pub use bundle::{BundleSource, NewBundle};
-pub use call::Call;
 pub use call::visit::Visit;
+pub use call::{Call, NO_VERSION};
 pub use configuration::Diagnostic;
 pub use configuration::compiler::ListenAddresses;
 pub use configuration::diff::{

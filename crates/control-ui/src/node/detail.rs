@@ -29,6 +29,8 @@ struct NodePage {
     project: ProjectId,
     id: NodeId,
     csrf: String,
+    /// Version of the node's row, for the form of its labels.
+    version: i64,
     name: String,
     status: Status,
     heading: String,
@@ -41,7 +43,8 @@ struct NodePage {
     seen: Option<RelativeTime>,
     ordered: Option<RelativeTime>,
     enrolled: RelativeTime,
-    version: String,
+    /// Version of the node's program.
+    software: String,
     cpu: String,
     is_duplicated: bool,
     is_rotating: bool,
@@ -71,7 +74,8 @@ pub(crate) async fn show(
     Path((project, id)): Path<(ProjectId, NodeId)>,
 ) -> Result<Response, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let node = app.node(call, project, id).await?.value;
+    let found = app.node(call, project, id).await?;
+    let (node, version) = (found.value, found.version);
     let title = node.name.to_string();
     let frame = Frame::project(&ui, &caller, project, NavEntry::Nodes.titled(&title)).await?;
     let one = Page {
@@ -89,11 +93,11 @@ pub(crate) async fn show(
     let report = node.report.as_ref();
     let empty = NodeStatus::default();
     let reported = report.map_or(&empty, |report| &report.status);
+    let ordered = node.order.map(|order| order.bundle);
     let tenant = node.tenant;
     Ok(shown(&NodePage {
         frame: frame.live("/events?pulse").with_form(),
         project,
-    let ordered = node.order.map(|order| order.bundle);
         id,
         csrf: caller.visit.csrf.clone(),
         status: status(standing).pill(),
@@ -110,7 +114,8 @@ pub(crate) async fn show(
         seen: report.map(|report| when(report.seen_at, now)),
         ordered: node.order.map(|order| when(order.made_at, now)),
         enrolled: when(node.created_at, now),
-        version: report
+        version,
+        software: report
             .and_then(|report| report.version.clone())
             .unwrap_or_default(),
         cpu: report.map_or_else(String::new, |report| format!("{:.0} %", report.cpu_percent)),
@@ -183,17 +188,17 @@ fn heading(
     match standing {
         NodeStanding::AsOrdered => format!("{name} serves what it should."),
         NodeStanding::Moving => format!("{name} has an order that it has not answered yet."),
-        NodeStanding::Drifted => format!("{name} runs a bundle that it was not ordered to run."),
-        NodeStanding::Refused => format!("{name} refuses its order."),
-        NodeStanding::Unordered => format!("{name} has no order yet."),
-        NodeStanding::Silent => format!("{name} is silent."),
-        NodeStanding::Enrolled => format!("{name} has not reported yet."),
         NodeStanding::Drifted if active.is_none() => {
             format!("{name} runs no bundle, although it was ordered to run one.")
         }
         NodeStanding::Drifted if active == ordered => {
             format!("{name} has edited files of its bundle on its disk.")
         }
+        NodeStanding::Drifted => format!("{name} runs a bundle that it was not ordered to run."),
+        NodeStanding::Refused => format!("{name} refuses its order."),
+        NodeStanding::Unordered => format!("{name} has no order yet."),
+        NodeStanding::Silent => format!("{name} is silent."),
+        NodeStanding::Enrolled => format!("{name} has not reported yet."),
     }
 }
 
@@ -266,6 +271,7 @@ mod tests {
 
     #[test]
     fn every_standing_has_a_sentence_with_the_name() {
+        let bundle = Some(BundleId(uuid::Uuid::nil()));
         for standing in NodeStanding::ALL {
             let heading = heading("fra-1", *standing, bundle, bundle);
             assert!(
@@ -274,7 +280,6 @@ mod tests {
             );
         }
     }
-}
 
     #[test]
     fn a_drifted_node_says_how_it_differs() {
@@ -291,3 +296,4 @@ mod tests {
             assert_eq!(heading, expected);
         }
     }
+}

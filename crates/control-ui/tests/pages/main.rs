@@ -27,5 +27,6 @@ mod settings;
 mod sign_in;
 mod traffic;
 mod tutorial;
+mod versions;
 mod webhooks;
 mod world;

@@ -62,7 +62,7 @@ pub(crate) async fn replace(
         Err(faults) => faults,
         Ok(new) => match ui
             .app
-            .update_certificate(&caller.call, project, id, new)
+            .update_certificate(&caller.versioned(&fields), project, id, new)
             .await
         {
             Ok(_) => {
