@@ -8,6 +8,9 @@ use jiff::Timestamp;
 use std::net::IpAddr;
 use uuid::Uuid;
 
+/// In [`Call::if_match`]: the resource must not exist yet. No stored version, and no tag of a client.
+pub const NO_VERSION: i64 = -1;
+
 /// Context of a request, passed to every handler.
 #[derive(Clone, Debug)]
 pub struct Call {
@@ -52,9 +55,9 @@ impl Call {
     /// Returns [`Error::Precondition`] if `If-Match` names a version of a resource that does not
     /// exist yet.
     pub(crate) fn expect_no_version(&self) -> Result<(), Error> {
-        match self.if_match {
-            Some(_) => Err(Error::Precondition),
-            None => Ok(()),
+        match &self.if_match {
+            Some(versions) if !versions.contains(&NO_VERSION) => Err(Error::Precondition),
+            _ => Ok(()),
         }
     }
 }

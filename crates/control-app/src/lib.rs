@@ -46,8 +46,8 @@ pub use audit::AuditExport;
 pub use bundle::archive::{Archive, Verification};
 pub use bundle::preview::{Preview, PreviewComparison};
 pub use bundle::{BundleSource, NewBundle};
-pub use call::Call;
 pub use call::visit::Visit;
+pub use call::{Call, NO_VERSION};
 pub use configuration::Diagnostic;
 pub use configuration::compiler::ListenAddresses;
 pub use configuration::diff::{
@@ -60,9 +60,9 @@ pub use control_store::{
     AuditArchive, AuditChange, AuditFilter, AuditPage, AuditRecord, AuditVerification,
     BundleFilter, CertificateFilter, CommandRecord, DriftFilter, DueWebhook, Lease, ListFilter,
     Member, NamedProjectRole, NodeCounts, NodeFilter, ObjectBytes, ObjectError, Objects, Page,
-    PageOrder, Rate, RemovedMember, Reply, Reservation, RolloutFilter, RolloutNode, ServiceFilter,
-    ServiceUse, Sort, SortColumn, SortValue, SsoSignIn, StandingCounts, StoreError, StoredBatch,
-    Versioned,
+    PageOrder, Rate, RemovedMember, Reply, Reservation, RolloutFilter, RolloutNode, RolloutReach,
+    ServiceFilter, ServiceUse, Sort, SortColumn, SortValue, SsoSignIn, StandingCounts, StopRecord,
+    StoreError, StoredBatch, Versioned,
 };
 pub use definition::certificate::{Delivery, NewCertificate, certificate_tag};
 pub use error::Error;

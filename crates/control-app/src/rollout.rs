@@ -21,8 +21,8 @@ use control_domain::{
     RolloutEvent, RolloutState, RouteNames,
 };
 use control_store::{
-    ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, StoreError, Transaction,
-    Versioned,
+    ListFilter, NodeTarget, Page, Revert, RolloutFilter, RolloutNode, RolloutReach, StoreError,
+    Transaction, Versioned,
 };
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
@@ -90,6 +90,7 @@ impl App {
         command: RolloutCommand,
     ) -> Result<Versioned<Rollout>, Error> {
         let start = self.judge_start(call, project, id, command).await?;
+        let seen = self.observe_end(call, project, id, command).await?;
         let mut tx = self.store.begin().await?;
         // Waits for the current step, so that it does not cause the command's refusal.
         tx.lock_audit().await?;
@@ -117,7 +118,10 @@ impl App {
         if change.rollout.state == RolloutState::Running {
             check_bundle(&mut tx, project, found.value.bundle).await?;
         }
-        let stored = self.store_change(tx, call, &change, None, found.version);
+        // A step may have opened the next batch since.
+        let seen = seen.filter(|seen| seen.version == found.version);
+        let seen = seen.as_ref().map(|seen| &seen.value);
+        let stored = self.store_change(tx, call, &change, seen, found.version);
         let version = stored.await?;
         Ok(Versioned {
             value: change.rollout,
@@ -146,6 +150,56 @@ impl App {
         let bundle = rollout.bundle;
         let judged = self.judge_compared(project, bundle, &bases, &compared);
         Ok(Some((judged.await?, route_names(&bases, &compared))))
+    }
+
+    /// For a command that ends an open batch: its counts and figures, which are stored with its end.
+    async fn observe_end(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        id: RolloutId,
+        command: RolloutCommand,
+    ) -> Result<Option<Versioned<Observation>>, Error> {
+        if !matches!(command, RolloutCommand::Cancel | RolloutCommand::RollBack) {
+            return Ok(None);
+        }
+        let mut tx = self.store.read().await?;
+        let found = find(&mut tx, project, id).await?;
+        let (rollout, version) = (found.value, found.version);
+        call.actor.require(Access::WRITE_ROLLOUTS, rollout.tenant)?;
+        let batch = rollout.batch.as_ref();
+        if batch.is_none_or(|batch| batch.ended_at.is_some()) {
+            return Ok(None);
+        }
+        let since = self.online_since(call.now);
+        let batch = tx.count_batch(&rollout, since, None).await?;
+        let is_compared =
+            rollout.strategy.gate.is_some() && batch.is_some_and(|counts| counts.ready > 0);
+        let compared = if is_compared {
+            Some(tx.compare_batch(&rollout, since).await?)
+        } else {
+            None
+        };
+        let value = Observation {
+            batch,
+            compared,
+            ..Observation::default()
+        };
+        Ok(Some(Versioned { value, version }))
+    }
+
+    /// Number of nodes that the rollout ordered to run its bundle, by their last reports.
+    pub async fn rollout_reach(
+        &self,
+        call: &Call,
+        project: ProjectId,
+        id: RolloutId,
+    ) -> Result<RolloutReach, Error> {
+        let mut tx = self.store.read().await?;
+        let rollout = find(&mut tx, project, id).await?.value;
+        call.actor.require(Access::READ_ROLLOUTS, rollout.tenant)?;
+        let since = self.online_since(call.now);
+        Ok(tx.rollout_reach(&rollout, since).await?)
     }
 
     /// The rollouts of a project, optionally in one state only.

@@ -80,6 +80,7 @@ pub use project::webhook::{
 };
 pub use rollout::figures::{BatchNode, Comparison, Figures, NodeBefore, NodeFigures};
 pub use rollout::gate::{Gate, GateFailure, GateVerdict};
+pub use rollout::reason::short_reason;
 pub use rollout::route_names::RouteNames;
 pub use rollout::served::{Served, p99_ms};
 pub use rollout::weighing::{Trim, WeighedFigures};

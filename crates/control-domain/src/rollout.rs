@@ -5,6 +5,7 @@ mod command;
 mod condition;
 pub(crate) mod figures;
 pub(crate) mod gate;
+pub(crate) mod reason;
 pub(crate) mod route_names;
 pub(crate) mod served;
 mod state;

@@ -1,6 +1,7 @@
 //! Rollouts and their batches.
 
 pub(crate) mod node;
+pub(crate) mod reach;
 pub(crate) mod recall;
 pub(crate) mod revert;
 pub(crate) mod sample;
@@ -277,11 +278,18 @@ impl Transaction {
             switched_at,
             ended_at,
         } = batch;
+        // A batch that is tried again has no figures of an end.
         let upsert = "INSERT INTO rollout_batches (rollout_id, number, state, opened_at,
                         switched_at, ended_at) VALUES ($1, $2, $3, $4, $5, $6)
                       ON CONFLICT (rollout_id, number) DO UPDATE SET
                         state = excluded.state, opened_at = excluded.opened_at,
-                        switched_at = excluded.switched_at, ended_at = excluded.ended_at";
+                        switched_at = excluded.switched_at, ended_at = excluded.ended_at,
+                        nodes = CASE WHEN excluded.ended_at IS NULL THEN NULL
+                          ELSE rollout_batches.nodes END,
+                        ready = CASE WHEN excluded.ended_at IS NULL THEN NULL
+                          ELSE rollout_batches.ready END,
+                        figures = CASE WHEN excluded.ended_at IS NULL THEN NULL
+                          ELSE rollout_batches.figures END";
         let upsert = sql(upsert).bind(rollout).bind(*number).bind(state.name());
         let upsert = upsert.bind(*opened_at).bind(*switched_at).bind(*ended_at);
         upsert.run(self).await?;

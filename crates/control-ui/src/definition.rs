@@ -5,19 +5,8 @@ pub(crate) mod managed_certificates;
 pub(crate) mod services;
 pub(crate) mod upstreams;
 
-use crate::request::fields::Fields;
 use crate::view::phrase::number;
-use control_app::{Call, ServiceUse};
-
-/// A call with the version that the form's page showed, so that a change by another request in
-/// between is refused.
-fn versioned(call: &Call, fields: &Fields) -> Call {
-    let version = fields.get("version").parse::<i64>().ok();
-    Call {
-        if_match: version.map(|version| vec![version]),
-        ..call.clone()
-    }
-}
+use control_app::ServiceUse;
 
 /// Names of the services that use an upstream or certificate, as a list.
 fn users(found: &ServiceUse) -> Vec<String> {

@@ -98,13 +98,13 @@ pub static PAGES: &[Page] = &[
     page("/orgs/{org}/sso/oidc", Access::CONTROL, || get(sso::change::show_oidc)),
     form("/orgs/{org}/sso/oidc", Access::CONTROL, || post(sso::change::send_oidc))
         .fields(&[
-            "issuer", "client_id", "client_secret", "scopes", "group_mapping", "authorize_url", "token_url",
+            "version", "issuer", "client_id", "client_secret", "scopes", "group_mapping", "authorize_url", "token_url",
             "userinfo_url",
         ]),
     page("/orgs/{org}/sso/saml", Access::CONTROL, || get(sso::change::show_saml)),
     form("/orgs/{org}/sso/saml", Access::CONTROL, || post(sso::change::send_saml))
         .fields(&[
-            "idp_metadata_url", "sp_entity_id", "assertion_consumer_service_url", "group_mapping",
+            "version", "idp_metadata_url", "sp_entity_id", "assertion_consumer_service_url", "group_mapping",
             "allow_unsolicited", "idp_entity_id", "idp_sso_url", "idp_cert_pem",
         ])
         .with_form(sso::change::MAX_FORM_BYTES),
@@ -131,9 +131,9 @@ pub static PAGES: &[Page] = &[
 
     page("/projects/{project}/policy", Access::READ_ORG, || get(project::settings::show)),
     form("/projects/{project}/policy", Access::CONTROL, || post(project::settings::set_policy))
-        .fields(&["approve", "refuse_warnings", "freeze"]),
+        .fields(&["version", "approve", "refuse_warnings", "freeze"]),
     form("/projects/{project}", Access::WRITE_PROJECTS, || post(project::settings::rename))
-        .fields(&["name"]),
+        .fields(&["version", "name"]),
 
     page("/projects/{project}/delete", Access::CONTROL, || get(project::delete::ask)),
     form("/projects/{project}/delete", Access::CONTROL, || post(project::delete::send))
@@ -144,7 +144,7 @@ pub static PAGES: &[Page] = &[
         .fields(&["name", "url"]).boxes("events"),
     page("/projects/{project}/webhooks/{webhook}", Access::ADMINISTER, || get(project::webhooks::show)),
     form("/projects/{project}/webhooks/{webhook}", Access::CONTROL, || post(project::webhooks::switch))
-        .fields(&["enabled"]),
+        .fields(&["version", "enabled"]),
     form("/projects/{project}/webhooks/{webhook}/test", Access::CONTROL, || post(project::webhooks::test)),
     page("/projects/{project}/webhooks/{webhook}/rotate-secret", Access::ADMINISTER, || get(project::webhooks::ask_secret)),
     form("/projects/{project}/webhooks/{webhook}/rotate-secret", Access::CONTROL, || post(project::webhooks::rotate_secret)),
@@ -161,7 +161,7 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/nodes/{node}", Access::READ_NODES, || get(node::detail::show)),
 
     form("/projects/{project}/nodes/{node}/labels", Access::WRITE_NODES, || post(node::command::label))
-        .fields(&["labels"]),
+        .fields(&["version", "labels"]),
     form("/projects/{project}/nodes/{node}/approve", Access::WRITE_NODES, || post(node::command::approve))
         .fields(&["labels"]),
     page("/projects/{project}/nodes/{node}/rotate-key", Access::WRITE_NODES, || get(node::key::ask)),
@@ -196,7 +196,7 @@ pub static PAGES: &[Page] = &[
         .with_form(certificates::change::MAX_FORM_BYTES),
     page("/projects/{project}/certificates/{certificate}", Access::READ_SERVICES, || get(certificates::detail::show)),
     form("/projects/{project}/certificates/{certificate}", Access::WRITE_SERVICES, || post(certificates::change::replace))
-        .fields(&["name", "chain_pem", "private_key_pem", "labels"])
+        .fields(&["version", "name", "chain_pem", "private_key_pem", "labels"])
         .with_form(certificates::change::MAX_FORM_BYTES),
     page("/projects/{project}/certificates/{certificate}/delete", Access::WRITE_SERVICES, || get(certificates::change::ask_deletion)),
     form("/projects/{project}/certificates/{certificate}/delete", Access::WRITE_SERVICES, || post(certificates::change::delete)),
@@ -212,7 +212,7 @@ pub static PAGES: &[Page] = &[
     page("/projects/{project}/drift", Access::READ_NODES, || get(node::drift::list)),
     page("/projects/{project}/drift/{drift}", Access::READ_NODES, || get(node::drift::detail::show)),
     form("/projects/{project}/drift/{drift}/resolve", Access::WRITE_NODES, || post(node::drift::resolve))
-        .fields(&["remedy"]),
+        .fields(&["remedy", "bundle"]),
 
     page("/projects/{project}/bundles", Access::READ_BUNDLES, || get(bundle::list::list)),
     page("/projects/{project}/bundles/new", Access::WRITE_BUNDLES, || get(bundle::editor::show)),

@@ -163,7 +163,7 @@ pub(crate) async fn resolve(
 ) -> Result<Resource<DriftView>, Problem> {
     let remedy = match remedy {
         None | Some(Remedy::Reorder) => DriftRemedy::Reorder,
-        Some(Remedy::Accept) => DriftRemedy::Accept,
+        Some(Remedy::Accept) => DriftRemedy::Accept(None),
     };
     let changed = app.resolve_drift(&call, project, drift, remedy).await?;
     let view = DriftView::from(&changed.value);

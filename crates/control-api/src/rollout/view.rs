@@ -286,6 +286,7 @@ impl From<&RolloutProgress> for RolloutView {
             waits_for,
             held_until,
             commands,
+            stops: _, // For pages.
         } = progress;
         let Strategy {
             batch,
@@ -504,6 +505,7 @@ impl From<StoredFigures> for FiguresView {
         let StoredFigures {
             batch,
             rest,
+            earlier: _, // For pages.
             verdict,
         } = figures;
         Self {

@@ -25,8 +25,9 @@ const DRIFTS_PER_TRANSACTION: i64 = 100;
 pub enum DriftRemedy {
     /// The node is ordered to run its assigned bundle again.
     Reorder,
-    /// The node is ordered to run its current bundle.
-    Accept,
+    /// The node is ordered to run its current bundle; refused if that is not the one that the operator
+    /// saw. `None` accepts any.
+    Accept(Option<BundleId>),
 }
 
 impl App {
@@ -123,6 +124,7 @@ impl App {
         if !self.acquire_lease("drift", replica, now).await? {
             return Ok(0);
         }
+        self.note_changed_drifts().await?;
         let opened = self.open_drifts(now).await?;
         let resolved = self.resolve_returned(now).await?;
         counter!(metric::DRIFT_EVENTS, "event" => "opened").increment(opened as u64);
@@ -157,6 +159,24 @@ impl App {
             changes.push("drift.opened", &drift);
         }
         self.commit_all(tx, &call, changes).await
+    }
+
+    /// Stores the bundles that nodes with open drifts run by now.
+    async fn note_changed_drifts(&self) -> Result<(), Error> {
+        let found = self.store.read().await?.changed_drifts(CHUNK).await?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let mut tx = self.store.begin().await?;
+        tx.lock_audit().await?;
+        for Versioned { value, version } in found {
+            match tx.update_drift(&value, version).await {
+                // An operator resolved it first.
+                Ok(_) | Err(StoreError::Stale) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(tx.commit().await?)
     }
 
     async fn resolve_returned(&self, now: Timestamp) -> Result<usize, Error> {
@@ -253,7 +273,13 @@ async fn order_target(
     let active = report.and_then(|report| report.status.active);
     let bundle: Option<BundleId> = match remedy {
         DriftRemedy::Reorder => ordered,
-        DriftRemedy::Accept => active,
+        DriftRemedy::Accept(seen) => {
+            if seen.is_some() && seen != active {
+                let reason = "the node runs another bundle by now than its page showed";
+                return Err(Refusal::invalid("remedy", reason).into());
+            }
+            active
+        }
     };
     let unknown = Refusal::invalid("remedy", "the node says that it runs no bundle");
     let found = tx.bundle(bundle.ok_or(unknown)?).await?;
@@ -268,7 +294,7 @@ async fn order_target(
     });
     let refused = Refusal::invalid("remedy", "the bundle is not a signed one of the project");
     let (bundle, digest) = archive.ok_or(refused)?;
-    if remedy == DriftRemedy::Accept {
+    if remedy != DriftRemedy::Reorder {
         if !tx.was_ordered(node.id, bundle).await? {
             let reason = "the node was not ordered to run this bundle; assign it";
             return Err(Refusal::invalid("remedy", reason).into());

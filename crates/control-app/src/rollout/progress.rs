@@ -7,7 +7,7 @@ use control_domain::{
     BatchCounts, Comparison, Figures, Gate, Observation, Rollout, RolloutState, Trim,
     WeighedFigures,
 };
-use control_store::{CommandRecord, StoredBatch, Transaction};
+use control_store::{CommandRecord, StopRecord, StoredBatch, Transaction};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +28,8 @@ pub struct RolloutProgress {
     pub held_until: Option<Timestamp>,
     /// Latest commands of users and API keys, oldest first; actor names without e-mail addresses.
     pub commands: Vec<CommandRecord>,
+    /// Latest automatic pauses and rollbacks, oldest first.
+    pub stops: Vec<StopRecord>,
 }
 
 /// Summary of a gate's figures for a batch, as stored.
@@ -37,6 +39,9 @@ pub struct StoredFigures {
     pub batch: StoredSide,
     /// Nodes that the batch was compared with.
     pub rest: StoredSide,
+    /// Entries of `rest` that are nodes of the batch before it; `None` in batches of earlier releases.
+    #[serde(default)]
+    pub earlier: Option<i64>,
     /// The verdict in one sentence; `None` in batches of earlier releases.
     #[serde(default)]
     pub verdict: Option<String>,
@@ -63,6 +68,7 @@ impl StoredFigures {
         Self {
             batch: StoredSide::new(batch, Trim::Lowest),
             rest: StoredSide::new(rest, Trim::BothEnds),
+            earlier: Some(rest.earlier),
             verdict: Some(gate.explain(compared)),
         }
     }
@@ -93,7 +99,7 @@ impl App {
         rollout: Rollout,
         now: Timestamp,
     ) -> Result<RolloutProgress, Error> {
-        let since = self.online_since(now);
+        let (since, id) = (self.online_since(now), rollout.id);
         let batches = tx.rollout_batches(rollout.id).await?;
         let is_open = rollout
             .batch
@@ -135,6 +141,7 @@ impl App {
             waits_for,
             held_until,
             commands,
+            stops: tx.rollout_stops(id).await?,
         })
     }
 }

@@ -71,7 +71,7 @@ pub struct Drift {
     pub state: DriftState,
     /// Bundle of the node's newest order.
     pub desired: BundleId,
-    /// Bundle that the node reports as active.
+    /// Bundle that the node reports as active; `desired` if its files were edited.
     pub active: Option<BundleId>,
     /// Time of detection.
     pub opened_at: Timestamp,
@@ -82,6 +82,11 @@ pub struct Drift {
 }
 
 impl Drift {
+    /// Returns true if the node runs the ordered bundle, and its files were edited on the disk.
+    pub fn is_edited(&self) -> bool {
+        self.active == Some(self.desired)
+    }
+
     /// Resolves the drift on behalf of an operator.
     ///
     /// # Errors

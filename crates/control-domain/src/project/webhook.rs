@@ -37,7 +37,7 @@ named! {
         RolloutRolledBack = "rollout.rolled_back",
         /// A rollout has moved all its nodes.
         RolloutCompleted = "rollout.completed",
-        /// A node runs another bundle than it was ordered to.
+        /// A node differs from its order.
         DriftOpened = "drift.opened",
         /// Nodes have missed three heartbeats.
         NodeSilent = "node.silent",

@@ -7,6 +7,7 @@ use crate::rollout::command::{Batch, BatchState, Rollout, RolloutChange};
 use crate::rollout::condition::MetricAnswer;
 use crate::rollout::figures::Comparison;
 use crate::rollout::gate::{GateFailure, GateVerdict};
+use crate::rollout::reason::{REJECTED, REVOKED, TOO_LITTLE_DATA};
 use crate::rollout::state::{RolloutEvent, RolloutState};
 use crate::rollout::strategy::OnFailure;
 use jiff::{SignedDuration, Timestamp};
@@ -108,7 +109,7 @@ impl Rollout {
         actor.require(Access::System, self.tenant)?;
         match self.state {
             RolloutState::Running | RolloutState::Paused if seen.is_revoked => {
-                let reason = "the bundle was revoked".to_owned();
+                let reason = REVOKED.to_owned();
                 self.end_batch(RolloutEvent::Fail, reason, now).map(Some)
             }
             RolloutState::Running => self.run(seen, now).transpose(),
@@ -137,7 +138,7 @@ impl Rollout {
         }
         if let Some(Rejection { node, diagnostic }) = &seen.rejection {
             let why = diagnostic.as_deref().unwrap_or("without a diagnostic");
-            return Some(self.fail(format!("node {node} rejected the bundle: {why}"), now));
+            return Some(self.fail(format!("node {node}{REJECTED}{why}"), now));
         }
         match self.judge_batch(batch, counts, seen, now) {
             BatchStep::Change(change) => Some(*change),
@@ -207,7 +208,7 @@ impl Rollout {
                 BatchStep::change(self.fail(failure.to_string(), now))
             }
             (GateVerdict::NoData(why), _) if is_late => {
-                let why = format!("the gate has too little data: {why}");
+                let why = format!("{TOO_LITTLE_DATA}{why}");
                 BatchStep::change(self.fail(why, now))
             }
             (GateVerdict::NoData(why), _) => BatchStep::Wait(format!("data for its gate: {why}")),

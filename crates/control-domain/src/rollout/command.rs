@@ -16,6 +16,11 @@ use jiff::{SignedDuration, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
+/// Reasons that operators' commands give.
+const PAUSED: &str = "paused by hand";
+const CANCELLED: &str = "cancelled by hand";
+const ROLLED_BACK: &str = "rolled back by hand";
+
 /// A rollout, without its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rollout {
@@ -233,12 +238,10 @@ impl Rollout {
             RolloutCommand::Start if self.strategy.needs_approval => self.submit(actor, now),
             RolloutCommand::Start => self.after(RolloutEvent::Start, now),
             RolloutCommand::Approve => self.approve(actor, now),
-            RolloutCommand::Pause => self.stop(RolloutEvent::Pause, "paused by hand", now),
+            RolloutCommand::Pause => self.stop(RolloutEvent::Pause, PAUSED, now),
             RolloutCommand::Resume => self.resume(now),
-            RolloutCommand::Cancel => self.stop(RolloutEvent::Cancel, "cancelled by hand", now),
-            RolloutCommand::RollBack => {
-                self.stop(RolloutEvent::RollBack, "rolled back by hand", now)
-            }
+            RolloutCommand::Cancel => self.stop(RolloutEvent::Cancel, CANCELLED, now),
+            RolloutCommand::RollBack => self.stop(RolloutEvent::RollBack, ROLLED_BACK, now),
         }
     }
 
@@ -254,6 +257,14 @@ impl Rollout {
     pub fn counting_as_one(mut self, route_names: RouteNames) -> Self {
         self.route_names = route_names;
         self
+    }
+
+    /// Returns true if an operator, and not the gate, paused or ended the rollout.
+    pub fn is_stopped_by_hand(&self) -> bool {
+        let reason = self.reason.as_deref().unwrap_or_default();
+        [PAUSED, CANCELLED, ROLLED_BACK]
+            .iter()
+            .any(|by_hand| reason.starts_with(by_hand))
     }
 
     /// Number of batches.
@@ -307,14 +318,19 @@ impl Rollout {
         Ok(change)
     }
 
+    /// Stops the rollout by a command. The reason of an earlier stop by the gate is kept.
     fn stop(
         &self,
         event: RolloutEvent,
-        reason: &str,
+        by_hand: &str,
         now: Timestamp,
     ) -> Result<RolloutChange, Refusal> {
         let mut change = self.after(event, now)?;
-        change.rollout.reason = Some(reason.to_owned());
+        let earlier = self.reason.as_ref().filter(|_| !self.is_stopped_by_hand());
+        change.rollout.reason = Some(match earlier {
+            Some(earlier) => format!("{by_hand}; stopped before: {earlier}"),
+            None => by_hand.to_owned(),
+        });
         if event != RolloutEvent::Pause {
             change.rollout.close_batch(BatchState::Failed, now);
         }

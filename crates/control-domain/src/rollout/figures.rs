@@ -27,6 +27,8 @@ pub struct Comparison {
 pub struct Figures {
     /// Number of compared nodes.
     pub nodes: i64,
+    /// Number of these that are counters of the batch's own nodes from before the batch.
+    pub earlier: i64,
     /// Number of nodes without plausible counters, or without a report since the batch switched.
     pub silent: i64,
     /// Figures of each node of the batch; empty for the other side.
@@ -141,6 +143,7 @@ impl Figures {
         let is_enough = u64::try_from(min_requests).is_ok_and(|min| min <= requests);
         if is_enough || self.serving() == 0 {
             self.is_earlier |= self.serving() == 0;
+            self.earlier += 1;
             self.add_served(cpu_percent, counted.map(NodeReport::new));
         }
     }

@@ -3,7 +3,8 @@
 use crate::{DEADLINE_SECS, NOW, after, planned, user};
 use control_domain::{
     Actor, BatchCounts, BatchSize, BatchState, Comparison, Figures, Gate, Observation, OnFailure,
-    Refusal, RevertCounts, RevertProgress, Role, Rollout, RolloutCommand, RolloutEvent,
+    Refusal, Rejection, RevertCounts, RevertProgress, Role, Rollout, RolloutCommand, RolloutEvent,
+    RolloutState, short_reason,
 };
 use control_wire::RouteTraffic;
 use jiff::SignedDuration;
@@ -368,4 +369,83 @@ fn batches_are_of_a_count_or_a_share() {
     assert!(matches!(many, Err(Refusal::Invalid { .. })), "{many:?}");
     let none = planned(OnFailure::Pause, None, 1).plan(0);
     assert!(matches!(none, Err(Refusal::Invalid { .. })), "{none:?}");
+}
+
+#[test]
+fn the_reason_of_an_automatic_stop_outlives_the_command_after_it() {
+    let gate = "2 of 11 nodes did not switch in time";
+    for (before, command, expected) in [
+        (None, RolloutCommand::Pause, "paused by hand"),
+        (None, RolloutCommand::RollBack, "rolled back by hand"),
+        (
+            Some(gate),
+            RolloutCommand::RollBack,
+            "rolled back by hand; stopped before: 2 of 11 nodes did not switch in time",
+        ),
+        (
+            Some(gate),
+            RolloutCommand::Cancel,
+            "cancelled by hand; stopped before: 2 of 11 nodes did not switch in time",
+        ),
+        (
+            Some("paused by hand"),
+            RolloutCommand::RollBack,
+            "rolled back by hand",
+        ),
+    ] {
+        let mut rollout = running(None, BatchState::Switched, 0);
+        rollout.reason = before.map(str::to_owned);
+        if before.is_some() {
+            rollout.state = RolloutState::Paused;
+        }
+        let stopped = rollout.decide(&user(Role::Operator), command, NOW);
+        let stopped = stopped.unwrap().rollout;
+        assert_eq!(stopped.reason.as_deref(), Some(expected));
+        assert!(stopped.is_stopped_by_hand());
+        assert_eq!(
+            rollout.is_stopped_by_hand(),
+            before == Some("paused by hand")
+        );
+    }
+}
+
+#[test]
+fn each_reason_of_a_stop_without_the_gate_has_its_short_form() {
+    let ready = BatchCounts {
+        nodes: 1,
+        ..BatchCounts::default()
+    };
+    let rejected = |node: &str, diagnostic: &str| Observation {
+        batch: Some(ready),
+        rejection: Some(Rejection {
+            node: node.to_owned(),
+            diagnostic: Some(diagnostic.to_owned()),
+        }),
+        ..Observation::default()
+    };
+    let late = Observation {
+        batch: Some(ready),
+        ..Observation::default()
+    };
+    let revoked = Observation {
+        is_revoked: true,
+        ..Observation::default()
+    };
+    for (seen, expected) in [
+        (
+            rejected("fra-1", "requests that take CPU end with 5xx"),
+            "a node refused the bundle",
+        ),
+        (
+            rejected("a: 3 take 5", "the bundle was revoked"),
+            "a node refused the bundle",
+        ),
+        (late, "its batch did not pass in time"),
+        (revoked, "its bundle was revoked"),
+    ] {
+        let rollout = running(None, BatchState::Open, 0);
+        let change = rollout.advance(&Actor::System, &seen, after(DEADLINE_SECS));
+        let reason = change.unwrap().unwrap().rollout.reason.unwrap();
+        assert_eq!(short_reason(&reason), Some(expected), "{reason}");
+    }
 }

@@ -1,4 +1,4 @@
-//! Drift: nodes that run another bundle than the ordered one.
+//! Drift: nodes that differ from their orders.
 
 use crate::error::StoreError;
 use crate::row::{id, named, optional_id, optional_text, optional_time, time, versioned};
@@ -33,7 +33,7 @@ pub struct DriftFilter {
     pub node: Option<NodeId>,
 }
 
-/// A node that runs another bundle than the ordered one.
+/// A node that differs from its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Divergence {
     /// Identifier of the node.
@@ -99,6 +99,25 @@ impl Transaction {
         rows.iter().map(returned).collect()
     }
 
+    /// Up to `limit` open drifts of nodes that report another bundle by now than is stored, each with
+    /// that bundle.
+    pub async fn changed_drifts(
+        &mut self,
+        limit: i64,
+    ) -> Result<Vec<Versioned<Drift>>, StoreError> {
+        let list = "SELECT d.id AS id, d.org_id AS org_id, d.project_id AS project_id,
+                      d.node_id AS node_id, d.state AS state, d.desired_bundle_id AS desired,
+                      h.active_bundle_id AS active, d.opened_at AS opened_at,
+                      d.resolved_at AS resolved_at, d.resolution AS resolution,
+                      d.version AS version
+                    FROM node_heartbeats h JOIN drift d ON d.node_id = h.node_id
+                    WHERE h.diverged_at IS NOT NULL AND h.is_drifting = 1 AND d.state = 'open'
+                      AND h.active_bundle_id IS DISTINCT FROM d.active_bundle_id
+                    ORDER BY h.node_id LIMIT $1";
+        let rows = sql(list).bind(limit).rows(self).await?;
+        rows.iter().map(Drift::read).collect()
+    }
+
     /// Inserts a new drift.
     ///
     /// # Errors
@@ -132,9 +151,10 @@ impl Transaction {
     /// [`StoreError::Stale`] if another version is stored, or none.
     pub async fn update_drift(&mut self, drift: &Drift, version: i64) -> Result<i64, StoreError> {
         let update = "UPDATE drift SET state = $1, resolved_at = $2, resolution = $3,
-                        version = version + 1 WHERE id = $4 AND version = $5";
+                        active_bundle_id = $4, version = version + 1 WHERE id = $5 AND version = $6";
         let update = sql(update).bind(drift.state.name()).bind(drift.resolved_at);
         let update = update.bind(drift.resolution.map(DriftResolution::name));
+        let update = update.bind(drift.active);
         let version = update.bind(drift.id).write(self, version).await?;
         let is_open = drift.state == DriftState::Open;
         self.mark_drifting(drift.node, is_open).await?;

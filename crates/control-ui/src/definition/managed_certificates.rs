@@ -25,8 +25,12 @@ use control_wire::{ManagedCertificateId, ProjectId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
-/// Maximum number of managed certificates read; a project cannot have more.
-const MAX_SHOWN: i64 = 100;
+/// All managed certificates of a project, which cannot have more.
+pub(crate) const ALL_MANAGED: Page = Page {
+    after: None,
+    limit: 100,
+    order: PageOrder::Oldest,
+};
 
 #[derive(Template)]
 #[template(path = "managed_certificates.html")]
@@ -101,13 +105,8 @@ async fn respond(
     let title = NavEntry::Certificates.titled("Managed certificates");
     let frame = Frame::project(ui, caller, project, title).await?;
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let all = Page {
-        after: None,
-        limit: MAX_SHOWN,
-        order: PageOrder::Oldest,
-    };
     let filter = ListFilter::default();
-    let found = app.managed_certificates(call, project, &filter, all);
+    let found = app.managed_certificates(call, project, &filter, ALL_MANAGED);
     let found: Vec<ManagedCertificate> =
         found.await?.into_iter().map(|found| found.value).collect();
     let rows = found.iter().map(|own| Row {
@@ -179,18 +178,29 @@ fn error(own: &ManagedCertificate) -> String {
 }
 
 fn heading(found: &[ManagedCertificate], now: Timestamp) -> String {
-    let failing = |own: &&ManagedCertificate| own.state(now) == ManagedCertificateState::Failing;
-    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    let failures = number(found.iter().filter(failing).count());
-    let all = number(found.len());
-    match (all, failures) {
-        (0, _) => "No certificate is managed yet.".to_owned(),
-        (_, 0) => format!(
-            "{} {} renewed here.",
-            count(all, "certificate"),
-            pick(all, "is", "are")
+    let in_state = |state| {
+        let own = found.iter().filter(|own| own.state(now) == state);
+        i64::try_from(own.count()).unwrap_or(i64::MAX)
+    };
+    let failures = in_state(ManagedCertificateState::Failing);
+    let pending = in_state(ManagedCertificateState::Pending);
+    let all = i64::try_from(found.len()).unwrap_or(i64::MAX);
+    let sentence = |certificates: i64, what: &str| {
+        let is = pick(certificates, "is", "are");
+        format!("{} {is} {what}", count(certificates, "certificate"))
+    };
+    match (all, failures, pending) {
+        (0, ..) => "No certificate is managed yet.".to_owned(),
+        (_, 0, 0) => format!("{}.", sentence(all, "renewed here")),
+        (_, 0, pending) if pending == all => {
+            format!("{}.", sentence(pending, "being obtained"))
+        }
+        (_, 0, pending) => format!(
+            "{}, and {} being obtained.",
+            sentence(all - pending, "renewed here"),
+            count(pending, "is")
         ),
-        (_, failures) => format!(
+        (_, failures, _) => format!(
             "{} cannot be obtained or renewed.",
             count(failures, "certificate")
         ),

@@ -12,14 +12,29 @@ use control_app::StoreError::{Conflict, Reference, Stale};
 use control_domain::Refusal;
 use std::collections::BTreeMap;
 
-/// Faults of a form: field and reason. An empty field name means the form as a whole.
+/// Maximum number of characters of a value that the notice of a conflict shows.
+const MAX_VALUE_CHARS: usize = 200;
+
+/// Faults of a form.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Faults(Vec<(&'static str, String)>);
+pub(crate) struct Faults {
+    /// Field and reason. An empty field name means the form as a whole.
+    list: Vec<(&'static str, String)>,
+    /// Set if another request changed the resource after the form's page was shown.
+    is_conflict: bool,
+}
 
 impl Faults {
+    fn new(list: Vec<(&'static str, String)>) -> Self {
+        Self {
+            list,
+            is_conflict: false,
+        }
+    }
+
     /// A fault of a single field.
     pub(crate) fn from_field(field: &'static str, reason: impl Into<String>) -> Self {
-        Self(vec![(field, reason.into())])
+        Self::new(vec![(field, reason.into())])
     }
 
     /// The faults that the user can correct in the form.
@@ -59,9 +74,17 @@ impl Faults {
                 | Refusal::InUse(_)
                 | Refusal::NoSigningKey),
             ) => Ok(Self::from_field("", refusal.to_string())),
-            Error::Store(Stale | Conflict | Reference) | Error::Precondition => {
+            Error::Store(Conflict | Reference) => {
                 let reason = "another request changed this at the same time: try again";
                 Ok(Self::from_field("", reason))
+            }
+            Error::Store(Stale) | Error::Precondition => {
+                let reason = "another request changed this in the meantime, and nothing was done: look at it \
+                              before you try again";
+                Ok(Self {
+                    is_conflict: true,
+                    ..Self::from_field("", reason)
+                })
             }
             other @ (Error::Unauthenticated
             | Error::WrongSignIn
@@ -95,19 +118,22 @@ impl Faults {
         };
         let fields = fields.into_iter();
         let faults = fields.map(|wrong| (wrong.field, wrong.reason.to_owned()));
-        Self(faults.collect())
+        Self::new(faults.collect())
     }
 
     /// Renames a field from its name in the API to the form's.
     pub(crate) fn renamed(self, field: &str, name: &'static str) -> Self {
-        let faults = self.0.into_iter();
+        let faults = self.list.into_iter();
         let faults = faults.map(|(own, reason)| (if own == field { name } else { own }, reason));
-        Self(faults.collect())
+        Self {
+            list: faults.collect(),
+            ..self
+        }
     }
 
     /// The fault as a status line, for forms without fields.
     pub(crate) fn note(&self) -> Note {
-        let reasons = self.0.iter().map(|(field, reason)| match *field {
+        let reasons = self.list.iter().map(|(field, reason)| match *field {
             "" => sentence(reason),
             field => sentence(&format!("{} {reason}", field_words(field))),
         });
@@ -116,22 +142,22 @@ impl Faults {
 
     /// Returns true if there are no faults.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// Field and reason of each fault, in the order of the form.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &(&'static str, String)> {
-        self.0.iter()
+        self.list.iter()
     }
 
     fn reason(&self, field: &str) -> Option<&str> {
-        let mut own = self.0.iter().filter(|(name, _)| *name == field);
+        let mut own = self.list.iter().filter(|(name, _)| *name == field);
         own.next().map(|(_, reason)| reason.as_str())
     }
 
     /// Field that gets the focus.
     fn first(&self) -> Option<&'static str> {
-        self.0.first().map(|(field, _)| *field)
+        self.list.first().map(|(field, _)| *field)
     }
 }
 
@@ -147,16 +173,29 @@ pub(crate) fn labels(fields: &Fields) -> Result<BTreeMap<String, String>, Faults
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     csrf: String,
+    /// With `version` if the form replaces a resource.
     fields: Fields,
     faults: Faults,
+    differences: Vec<Difference>,
 }
 
-/// Top of a form: hidden CSRF token and list of faults.
+/// A field whose stored value is not the entered one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Difference {
+    field: String,
+    stored: String,
+    entered: String,
+}
+
+/// Top of a form: hidden CSRF token and version, and list of faults.
 #[derive(Debug, Template)]
 #[template(path = "form_head.html")]
 pub(crate) struct FormHead<'a> {
     csrf: &'a str,
+    /// Version of the resource that the form replaces; empty for other forms.
+    version: &'a str,
     faults: &'a Faults,
+    differences: &'a [Difference],
 }
 
 /// A text field with label, hint and fault.
@@ -212,15 +251,47 @@ impl Form {
             csrf: csrf.to_owned(),
             fields,
             faults: Faults::default(),
+            differences: Vec::new(),
         }
     }
 
-    /// A form that was refused, with its faults.
+    /// A form that was refused, with its faults. It keeps its version, so that it does not replace a
+    /// change that its user has not seen.
     pub(crate) fn refused(csrf: &str, fields: Fields, faults: Faults) -> Self {
         Self {
             csrf: csrf.to_owned(),
             fields,
             faults,
+            differences: Vec::new(),
+        }
+    }
+
+    /// After a conflict, offers the version of `stored` and shows its values beside the entered ones.
+    /// `names` are those of identifiers.
+    pub(crate) fn beside(self, stored: &Fields, names: &[(String, String)]) -> Self {
+        if !self.faults.is_conflict {
+            return self;
+        }
+        let word = |value: &str| {
+            let name = names.iter().find(|(id, _)| !id.is_empty() && id == value);
+            let text = name.map_or(value, |(_, name)| name);
+            let text = text.trim().replace("\r\n", "\n").replace('\n', ", ");
+            let mut short: String = text.chars().take(MAX_VALUE_CHARS).collect();
+            if short.len() < text.len() {
+                short.push('…');
+            }
+            short
+        };
+        let fields = stored.iter().filter(|(name, _)| *name != "version");
+        let pairs = fields.map(|(name, value)| Difference {
+            field: name.to_owned(),
+            stored: word(value),
+            entered: word(self.fields.get(name)),
+        });
+        Self {
+            differences: pairs.filter(|pair| pair.stored != pair.entered).collect(),
+            fields: self.fields.with("version", stored.get("version")),
+            ..self
         }
     }
 
@@ -228,7 +299,9 @@ impl Form {
     pub(crate) fn head(&self) -> FormHead<'_> {
         FormHead {
             csrf: &self.csrf,
+            version: self.fields.get("version"),
             faults: &self.faults,
+            differences: &self.differences,
         }
     }
 
@@ -408,5 +481,28 @@ mod tests {
                 .to_string()
                 .contains("secret")
         );
+    }
+
+    #[test]
+    fn only_a_conflict_offers_the_stored_version_with_both_values() {
+        let typed = Fields::filled(&[("version", "3"), ("name", "shop"), ("upstream", "7")]);
+        let stored = Fields::filled(&[("version", "5"), ("name", "store"), ("upstream", "7")]);
+        let head = |faults: Faults| {
+            let form = Form::refused("token", typed.clone(), faults);
+            form.beside(&stored, &[]).head().to_string()
+        };
+        let refused = head(Faults::from_field("name", "is taken"));
+        assert!(
+            refused.contains("name=\"version\" value=\"3\""),
+            "{refused}"
+        );
+        assert!(!refused.contains("store"), "{refused}");
+        for error in [Error::Precondition, Error::Store(Stale)] {
+            let conflict = head(Faults::from_error(error).unwrap());
+            for part in ["name=\"version\" value=\"5\"", "store", "shop"] {
+                assert!(conflict.contains(part), "{part} in {conflict}");
+            }
+            assert!(!conflict.contains("Upstream"), "{conflict}");
+        }
     }
 }

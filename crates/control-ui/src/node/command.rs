@@ -13,6 +13,7 @@ use crate::view::confirm::Confirm;
 use crate::view::link::Link;
 use axum::extract::State;
 use axum::response::Response;
+use control_app::Call;
 use control_wire::{NodeId, ProjectId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +26,10 @@ pub(crate) async fn label(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let note = match form::labels(&fields) {
-        Ok(wanted) => set_labels(&ui, &caller, project, id, wanted).await?,
+        Ok(wanted) => {
+            let call = caller.versioned(&fields);
+            set_labels(&ui, &call, project, id, wanted).await?
+        }
         Err(faults) => faults.note(),
     };
     Ok(note.at(&page(project, id), ui.cookie))
@@ -33,23 +37,21 @@ pub(crate) async fn label(
 
 async fn set_labels(
     ui: &Ui,
-    caller: &Caller,
+    call: &Call,
     project: ProjectId,
     id: NodeId,
     wanted: BTreeMap<String, String>,
 ) -> Result<Note, Failure> {
-    let node = ui.app.node(&caller.call, project, id).await?.value;
+    let node = ui.app.node(call, project, id).await?.value;
     let gone = node.labels.pairs().keys();
     let gone = gone.filter(|name| !wanted.contains_key(*name));
     let mut changes: BTreeMap<String, Option<String>> =
         gone.map(|name| (name.clone(), None)).collect();
     changes.extend(wanted.into_iter().map(|(name, value)| (name, Some(value))));
-    Ok(
-        match ui.app.label_node(&caller.call, project, id, changes).await {
-            Ok(_) => Note::good("The labels are set."),
-            Err(error) => Faults::from_error(error)?.note(),
-        },
-    )
+    Ok(match ui.app.label_node(call, project, id, changes).await {
+        Ok(_) => Note::good("The labels are set."),
+        Err(error) => Faults::from_error(error)?.note(),
+    })
 }
 
 /// Approves a node that requested labels beyond its token's.

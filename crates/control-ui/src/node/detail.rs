@@ -29,6 +29,8 @@ struct NodePage {
     project: ProjectId,
     id: NodeId,
     csrf: String,
+    /// Version of the node's row, for the form of its labels.
+    version: i64,
     name: String,
     status: Status,
     heading: String,
@@ -41,7 +43,8 @@ struct NodePage {
     seen: Option<RelativeTime>,
     ordered: Option<RelativeTime>,
     enrolled: RelativeTime,
-    version: String,
+    /// Version of the node's program.
+    software: String,
     cpu: String,
     is_duplicated: bool,
     is_rotating: bool,
@@ -71,7 +74,8 @@ pub(crate) async fn show(
     Path((project, id)): Path<(ProjectId, NodeId)>,
 ) -> Result<Response, Failure> {
     let (app, call, now) = (&ui.app, &caller.call, caller.visit.now);
-    let node = app.node(call, project, id).await?.value;
+    let found = app.node(call, project, id).await?;
+    let (node, version) = (found.value, found.version);
     let title = node.name.to_string();
     let frame = Frame::project(&ui, &caller, project, NavEntry::Nodes.titled(&title)).await?;
     let one = Page {
@@ -89,6 +93,7 @@ pub(crate) async fn show(
     let report = node.report.as_ref();
     let empty = NodeStatus::default();
     let reported = report.map_or(&empty, |report| &report.status);
+    let ordered = node.order.map(|order| order.bundle);
     let tenant = node.tenant;
     Ok(shown(&NodePage {
         frame: frame.live("/events?pulse").with_form(),
@@ -96,7 +101,7 @@ pub(crate) async fn show(
         id,
         csrf: caller.visit.csrf.clone(),
         status: status(standing).pill(),
-        heading: heading(&title, standing),
+        heading: heading(&title, standing, reported.active, ordered),
         explanation: explanation(standing, reported.active.is_some()),
         name: title,
         bundles: bundles(&ui, &caller, project, &node, reported).await?,
@@ -109,7 +114,8 @@ pub(crate) async fn show(
         seen: report.map(|report| when(report.seen_at, now)),
         ordered: node.order.map(|order| when(order.made_at, now)),
         enrolled: when(node.created_at, now),
-        version: report
+        version,
+        software: report
             .and_then(|report| report.version.clone())
             .unwrap_or_default(),
         cpu: report.map_or_else(String::new, |report| format!("{:.0} %", report.cpu_percent)),
@@ -172,10 +178,22 @@ async fn bundles(
     Ok(rows)
 }
 
-fn heading(name: &str, standing: NodeStanding) -> String {
+/// Heading for a node that runs the bundle `active`.
+fn heading(
+    name: &str,
+    standing: NodeStanding,
+    active: Option<BundleId>,
+    ordered: Option<BundleId>,
+) -> String {
     match standing {
         NodeStanding::AsOrdered => format!("{name} serves what it should."),
         NodeStanding::Moving => format!("{name} has an order that it has not answered yet."),
+        NodeStanding::Drifted if active.is_none() => {
+            format!("{name} runs no bundle, although it was ordered to run one.")
+        }
+        NodeStanding::Drifted if active == ordered => {
+            format!("{name} has edited files of its bundle on its disk.")
+        }
         NodeStanding::Drifted => format!("{name} runs a bundle that it was not ordered to run."),
         NodeStanding::Refused => format!("{name} refuses its order."),
         NodeStanding::Unordered => format!("{name} has no order yet."),
@@ -253,12 +271,29 @@ mod tests {
 
     #[test]
     fn every_standing_has_a_sentence_with_the_name() {
+        let bundle = Some(BundleId(uuid::Uuid::nil()));
         for standing in NodeStanding::ALL {
-            let heading = heading("fra-1", *standing);
+            let heading = heading("fra-1", *standing, bundle, bundle);
             assert!(
                 heading.starts_with("fra-1 ") && heading.ends_with('.'),
                 "{heading}"
             );
+        }
+    }
+
+    #[test]
+    fn a_drifted_node_says_how_it_differs() {
+        let [own, other] = [1, 2].map(|id| Some(BundleId(uuid::Uuid::from_u128(id))));
+        for (active, expected) in [
+            (
+                None,
+                "fra-1 runs no bundle, although it was ordered to run one.",
+            ),
+            (own, "fra-1 has edited files of its bundle on its disk."),
+            (other, "fra-1 runs a bundle that it was not ordered to run."),
+        ] {
+            let heading = heading("fra-1", NodeStanding::Drifted, active, own);
+            assert_eq!(heading, expected);
         }
     }
 }

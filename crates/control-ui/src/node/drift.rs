@@ -59,6 +59,12 @@ impl Row {
         let found = self.found.as_ref();
         found.is_some_and(|bundle| bundle.id == self.ordered.id)
     }
+
+    /// The bundle that the node may keep. Edited files are not loaded, so there is nothing to keep.
+    fn kept(&self) -> Option<BundleId> {
+        let found = self.found.as_ref().filter(|_| !self.is_edited());
+        found.map(|bundle| bundle.id)
+    }
 }
 
 /// Shows the drifts, open ones first, then the newest.
@@ -154,10 +160,9 @@ fn heading(open: i64) -> String {
     match open {
         0 => "No node differs from its order.".to_owned(),
         _ => format!(
-            "{} {} a bundle that {} not ordered to run.",
+            "{} {}.",
             count(open, "node"),
-            pick(open, "runs", "run"),
-            pick(open, "it was", "they were")
+            pick(open, "differs from its order", "differ from their orders")
         ),
     }
 }
@@ -170,10 +175,18 @@ pub(crate) async fn resolve(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let (remedy, sentence) = match fields.get("remedy") {
-        "accept" => (
-            DriftRemedy::Accept,
-            "The node keeps what it runs, by a new order.",
-        ),
+        "accept" => match fields.get("bundle").parse::<BundleId>() {
+            Ok(seen) => (
+                DriftRemedy::Accept(Some(seen)),
+                "The node keeps what it runs, by a new order.",
+            ),
+            Err(_) => {
+                let fault = Faults::from_field("bundle", "is not one that the page showed");
+                return Ok(fault
+                    .note()
+                    .at(&format!("/projects/{project}/drift/{id}"), ui.cookie));
+            }
+        },
         _ => (
             DriftRemedy::Reorder,
             "The node is ordered again to run what it should.",
@@ -197,13 +210,7 @@ mod tests {
     #[test]
     fn the_heading_counts_nodes_that_differ() {
         assert_eq!(heading(0), "No node differs from its order.");
-        assert_eq!(
-            heading(1),
-            "1 node runs a bundle that it was not ordered to run."
-        );
-        assert_eq!(
-            heading(2),
-            "2 nodes run a bundle that they were not ordered to run."
-        );
+        assert_eq!(heading(1), "1 node differs from its order.");
+        assert_eq!(heading(2), "2 nodes differ from their orders.");
     }
 }

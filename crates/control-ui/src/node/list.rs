@@ -176,12 +176,16 @@ pub(crate) async fn list(
     let has_more = PAGE_ROWS < found.len();
     found.truncate(PAGE_ROWS);
     let last = found.last().filter(|_| has_more).map(|node| node.value.id);
+    // Names are listed in their own order: a narrower part of a name leads to the others.
+    let is_by_name = matches!(asked, NodeListFilter::Name(_));
+    let last = last.filter(|_| !is_by_name);
+    let is_part = has_more || after.is_some() && !is_by_name;
     let next = last.map(|last| format!("?{}after={last}", asked.query()));
     let tenant = app.project(call, project).await?.value.tenant();
     Ok(show(&NodesPage {
         frame: frame.live("/events?pulse").with_form(),
         project,
-        heading: heading(&asked, &standings, found.len(), has_more || after.is_some()),
+        heading: heading(&asked, &standings, found.len(), is_part),
         total: standings.total(),
         shares: standings.shares(),
         rows: rows(&ui, &caller, project, &found).await?,
@@ -234,7 +238,7 @@ async fn find(
             };
             app.nodes(call, project, &filter, page).await?
         }
-        NodeListFilter::Name(part) => app.nodes_named_like(call, project, part, limit - 1).await?,
+        NodeListFilter::Name(part) => app.nodes_named_like(call, project, part, limit).await?,
     })
 }
 
@@ -333,10 +337,17 @@ fn heading(asked: &NodeListFilter, standings: &Standings, shown: usize, is_part:
             format!("{nodes} {} “{name}”.", pick(shown, "runs", "run"))
         }
         NodeListFilter::Name(part) if shown == 0 => format!("No node’s name has “{part}” in it."),
-        NodeListFilter::Name(part) => format!(
-            "{nodes} {verb} “{part}” in {} name.",
-            pick(shown, "its", "their")
-        ),
+        NodeListFilter::Name(part) => {
+            let narrow = if is_part {
+                "; a longer part of the name shows fewer"
+            } else {
+                ""
+            };
+            format!(
+                "{nodes} {verb} “{part}” in {} name{narrow}.",
+                pick(shown, "its", "their")
+            )
+        }
     }
 }
 
@@ -371,8 +382,8 @@ fn verb_phrase(standing: NodeStanding, is_one: bool) -> &'static str {
         (NodeStanding::AsOrdered, false) => "serve what they should",
         (NodeStanding::Moving, true) => "is moving to a new order",
         (NodeStanding::Moving, false) => "are moving to a new order",
-        (NodeStanding::Drifted, true) => "runs a bundle that it was not ordered to run",
-        (NodeStanding::Drifted, false) => "run a bundle that they were not ordered to run",
+        (NodeStanding::Drifted, true) => "differs from its order",
+        (NodeStanding::Drifted, false) => "differ from their orders",
         (NodeStanding::Refused, true) => "refuses its order",
         (NodeStanding::Refused, false) => "refuse their order",
         (NodeStanding::Unordered, true) => "has no order",
@@ -394,12 +405,7 @@ mod tests {
         for (standing, text, shown, expected) in [
             ("", None, 1, "The only node is silent."),
             ("silent", None, 1, "1 node is silent."),
-            (
-                "drifted",
-                None,
-                0,
-                "No node runs a bundle that it was not ordered to run.",
-            ),
+            ("drifted", None, 0, "No node differs from its order."),
             (
                 "",
                 Some("region:fra"),

@@ -155,8 +155,8 @@ impl Standings {
             ),
             (
                 NodeStanding::Drifted,
-                "runs a bundle that it was not ordered to run",
-                "run a bundle that they were not ordered to run",
+                "differs from its order",
+                "differ from their orders",
             ),
             (NodeStanding::Silent, "is silent", "are silent"),
             (
@@ -219,8 +219,7 @@ mod tests {
             (
                 &[(AsOrdered, 208), (Moving, 10), (Drifted, 1), (Silent, 1)][..],
                 "208 of 220 nodes serve what they should.",
-                "One runs a bundle that it was not ordered to run, one is silent and ten have an order that they \
-                 have not answered.",
+                "One differs from its order, one is silent and ten have an order that they have not answered.",
             ),
             (
                 &[(AsOrdered, 1), (Silent, 1)][..],

@@ -167,7 +167,7 @@ fn rollout_attention(rollout: &Rollout, names: &BTreeMap<BundleId, String>) -> A
 
 /// Phrase such as `stopped at batch 3 of 6`, by its gate or by hand.
 fn stopped(rollout: &Rollout) -> String {
-    let verb = if words::is_by_hand(rollout) {
+    let verb = if rollout.is_stopped_by_hand() {
         "is paused by hand"
     } else {
         "stopped"
@@ -247,12 +247,17 @@ fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timesta
             text: name.to_owned(),
         },
         rest: match drift.active {
+            Some(_) if drift.is_edited() => "has edited files of its bundle on its disk",
             Some(_) => "runs a bundle that it was not ordered to run",
             None => "runs no bundle, although it was ordered to run one",
         }
         .to_owned(),
         detail: format!("Noticed {}.", ago(drift.opened_at, now)),
-        button: "Compare",
+        button: if drift.is_edited() {
+            "Look at it"
+        } else {
+            "Compare"
+        },
     }
 }
 

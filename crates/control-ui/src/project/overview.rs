@@ -189,11 +189,12 @@ async fn under_way(ui: &Ui, caller: &Caller, id: ProjectId) -> Result<Vec<UnderW
     for found in app.rollouts(call, id, &filter, page).await? {
         let rollout = found.value.id;
         let progress = app.rollout(call, id, rollout).await?.value;
+        let reach = app.rollout_reach(call, id, rollout).await?;
         let bundle = bundle_name(ui, caller, &progress.rollout).await?;
         rows.push(UnderWay {
             status: words::status(&progress.rollout),
             href: format!("/projects/{id}/rollouts/{rollout}"),
-            heading: words::heading(&progress.rollout, &bundle, words::moved(&progress)),
+            heading: words::heading(&progress.rollout, &bundle, words::moved(&progress, reach)),
         });
     }
     Ok(rows)

@@ -33,6 +33,7 @@ struct SettingsPage {
     policy: Form,
     name: Form,
     rules: Vec<(String, String)>,
+    version: String,
     may_rename: bool,
     may_administer: bool,
     foot: Option<String>,
@@ -71,10 +72,20 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let frame =
         Frame::project(ui, caller, id, NavEntry::ProjectSettings.titled("Settings")).await?;
-    let project = ui.app.project(&caller.call, id).await?.value;
+    let found = ui.app.project(&caller.call, id).await?;
+    let (project, version) = (found.value, found.version.to_string());
     let (csrf, name) = (&caller.visit.csrf, project.name.to_string());
     let ProjectPolicy { rules, weaker } = &project.policy;
-    let named = || Form::new(csrf, Fields::filled(&[("name", &name)]));
+    let choices: Vec<(String, String)> = ApprovalRule::ALL
+        .iter()
+        .map(|rule| (rule.name().to_owned(), words(*rule).to_owned()))
+        .collect();
+    let own_name = Fields::filled(&[("version", &version), ("name", &name)]);
+    let own_rules = filled(rules).with("version", &version);
+    let form = |refused: Option<Form>, stored: Fields| match refused {
+        Some(form) => form.beside(&stored, &choices),
+        None => Form::new(csrf, stored),
+    };
     let tenant = project.tenant();
     Ok(shown(&SettingsPage {
         frame,
@@ -85,12 +96,10 @@ async fn respond(
             .as_ref()
             .map(|weaker| waiting(rules, weaker, caller.call.actor.user())),
         standing: sentence_of(rules),
-        policy: policy.unwrap_or_else(|| Form::new(csrf, filled(rules))),
-        name: refused.unwrap_or_else(named),
-        rules: ApprovalRule::ALL
-            .iter()
-            .map(|rule| (rule.name().to_owned(), words(*rule).to_owned()))
-            .collect(),
+        policy: form(policy, own_rules),
+        name: form(refused, own_name),
+        rules: choices,
+        version,
         may_rename: caller.may(Access::WRITE_PROJECTS, project.tenant()),
         may_administer: caller.may(Access::ADMINISTER, tenant),
         foot: foot(caller, Access::ADMINISTER, tenant, "change the policy"),
@@ -192,7 +201,11 @@ pub(crate) async fn set_policy(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let faults = match read(&fields) {
-        Ok(change) => match ui.app.ask_policy(&caller.call, id, change).await {
+        Ok(change) => match ui
+            .app
+            .ask_policy(&caller.versioned(&fields), id, change)
+            .await
+        {
             Ok(project) => {
                 let note = match project.value.policy.weaker {
                     None => Note::good("The policy is in force now."),
@@ -220,7 +233,8 @@ pub(crate) async fn rename(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let name = fields.get("name").trim().to_owned();
-    match ui.app.rename_project(&caller.call, id, &name).await {
+    let call = caller.versioned(&fields);
+    match ui.app.rename_project(&call, id, &name).await {
         Ok(_) => {
             let note = Note::good(format!("The project is called {name} now."));
             Ok(note.at(&format!("/projects/{id}/policy"), ui.cookie))

@@ -48,6 +48,7 @@ struct WebhookPage {
     project: ProjectId,
     id: WebhookId,
     csrf: String,
+    version: i64,
     name: String,
     heading: String,
     url: String,
@@ -164,7 +165,7 @@ fn words(event: WebhookEvent) -> &'static str {
         WebhookEvent::RolloutStopped => "A rollout has stopped",
         WebhookEvent::RolloutRolledBack => "A rollout has rolled back",
         WebhookEvent::RolloutCompleted => "A rollout is complete",
-        WebhookEvent::DriftOpened => "A node runs another bundle than ordered",
+        WebhookEvent::DriftOpened => "A node differs from its order",
         WebhookEvent::NodeSilent => "Nodes have become silent",
     }
 }
@@ -218,7 +219,8 @@ pub(crate) async fn show(
     caller: Caller,
     Path((project, id)): Path<(ProjectId, WebhookId)>,
 ) -> Result<Response, Failure> {
-    let webhook = ui.app.webhook(&caller.call, project, id).await?.value;
+    let found = ui.app.webhook(&caller.call, project, id).await?;
+    let (webhook, version) = (found.value, found.version);
     let newest = listing::page("", PageOrder::Newest, PAGE_ROWS);
     let mut found = ui
         .app
@@ -232,6 +234,7 @@ pub(crate) async fn show(
         project,
         id,
         csrf: caller.visit.csrf.clone(),
+        version,
         heading: outcome(&name, webhook.enabled, &found),
         name,
         url: webhook.url,
@@ -302,7 +305,7 @@ pub(crate) async fn switch(
     };
     let note = match ui
         .app
-        .update_webhook(&caller.call, project, id, settings)
+        .update_webhook(&caller.versioned(&fields), project, id, settings)
         .await
     {
         Ok(_) if enabled => Note::good("New and waiting events are sent."),

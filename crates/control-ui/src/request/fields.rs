@@ -90,6 +90,13 @@ impl Fields {
         own.map(|(_, value)| value.as_str())
     }
 
+    /// Sets the only value of a field.
+    pub(crate) fn with(self, name: &str, value: &str) -> Self {
+        let kept = self.0.iter().filter(|(own, _)| own != name);
+        let set = [(name.to_owned(), value.to_owned())];
+        Self(kept.cloned().chain(set).collect())
+    }
+
     /// Removes a field that must not be shown again.
     pub(crate) fn without(self, name: &str) -> Self {
         if self.0.iter().all(|(own, _)| own != name) {

@@ -79,6 +79,16 @@ impl Caller {
         self
     }
 
+    /// A call that changes a resource only if it has the version that the form's page showed. A form
+    /// without a version changes nothing.
+    pub(crate) fn versioned(&self, fields: &Fields) -> Call {
+        let version = fields.get("version").parse::<i64>();
+        Call {
+            if_match: Some(version.into_iter().collect()),
+            ..self.call.clone()
+        }
+    }
+
     /// Returns true if the actor has the permission `access` for `tenant`; controls without
     /// permission are omitted.
     pub(crate) fn may(&self, access: Access, tenant: Tenant) -> bool {

@@ -8,15 +8,16 @@ use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
 use crate::rollout::bundle_name;
-use crate::rollout::words::moved;
+use crate::rollout::words::{Moved, moved};
 use crate::ui::Ui;
 use crate::view::component::{Icon, icon};
-use crate::view::phrase::{count, number, pick};
+use crate::view::phrase::{count, date_time, number, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_domain::{Actor, Rollout, RolloutCommand, RolloutState};
+use control_domain::{Actor, ApprovalRule, PolicyRules, Rollout, RolloutCommand, RolloutState};
 use control_wire::{ProjectId, RolloutId};
+use jiff::Timestamp;
 use std::sync::Arc;
 
 /// A button on the page of a rollout.
@@ -47,8 +48,8 @@ struct ConfirmPage {
     class: &'static str,
 }
 
-/// Buttons for the rollout's state; `moved` is the number of nodes that run its bundle.
-pub(crate) fn actions(rollout: &Rollout, actor: &Actor, moved: i64) -> Vec<Action> {
+/// Buttons for the rollout's state.
+pub(crate) fn actions(rollout: &Rollout, actor: &Actor, moved: Moved) -> Vec<Action> {
     use RolloutCommand::{Approve, Cancel, Pause, Resume, RollBack, Start};
     let own = rollout.submitted_person.is_some() && rollout.submitted_person == actor.user();
     let commands: &[RolloutCommand] = match rollout.state {
@@ -77,16 +78,17 @@ pub(crate) fn actions(rollout: &Rollout, actor: &Actor, moved: i64) -> Vec<Actio
     actions.collect()
 }
 
-fn label(command: RolloutCommand, rollout: &Rollout, moved: i64) -> String {
+fn label(command: RolloutCommand, rollout: &Rollout, moved: Moved) -> String {
     match command {
+        RolloutCommand::Start if rollout.strategy.needs_approval => "Ask for approval".to_owned(),
         RolloutCommand::Start => "Start".to_owned(),
         RolloutCommand::Approve => format!("Approve for {}", count(rollout.nodes, "node")),
         RolloutCommand::Pause => "Pause".to_owned(),
         RolloutCommand::Resume => "Try the batch again".to_owned(),
         RolloutCommand::Cancel if rollout.started_at.is_none() => "Cancel it".to_owned(),
         RolloutCommand::Cancel => "End here".to_owned(),
-        RolloutCommand::RollBack if moved == 0 => "Roll back".to_owned(),
-        RolloutCommand::RollBack => format!("Roll back {}", count(moved, "node")),
+        RolloutCommand::RollBack if moved.ordered == 0 => "Roll back".to_owned(),
+        RolloutCommand::RollBack => format!("Roll back {}", count(moved.ordered, "node")),
     }
 }
 
@@ -100,7 +102,19 @@ pub(crate) async fn confirm(
     let progress = ui.app.rollout(&caller.call, project, id).await?.value;
     let rollout = &progress.rollout;
     let bundle = bundle_name(&ui, &caller, rollout).await?;
-    let moved = moved(&progress);
+    let moved = moved(
+        &progress,
+        ui.app.rollout_reach(&caller.call, project, id).await?,
+    );
+    let policy = ui.app.project(&caller.call, project).await?.value.policy;
+    let effects = match command {
+        RolloutCommand::Start | RolloutCommand::Approve | RolloutCommand::Resume => {
+            moving_effects(command, rollout, &bundle, &policy.rules, caller.visit.now)
+        }
+        RolloutCommand::Pause | RolloutCommand::Cancel | RolloutCommand::RollBack => {
+            ending_effects(command, rollout, &bundle, moved)
+        }
+    };
     let title = format!("Rollout of {bundle}");
     let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
     Ok(show(&ConfirmPage {
@@ -110,7 +124,7 @@ pub(crate) async fn confirm(
         csrf: caller.visit.csrf.clone(),
         name: command.name(),
         heading: question(command, rollout, &bundle, moved),
-        effects: effects(command, rollout, &bundle, moved),
+        effects,
         button: label(command, rollout, moved),
         class: match command {
             RolloutCommand::RollBack | RolloutCommand::Cancel => "danger",
@@ -123,7 +137,7 @@ pub(crate) async fn confirm(
     }))
 }
 
-fn question(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64) -> String {
+fn question(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: Moved) -> String {
     let nodes = count(rollout.nodes, "node");
     match command {
         RolloutCommand::Start => format!("Start the rollout of “{bundle}” to {nodes}?"),
@@ -131,60 +145,144 @@ fn question(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64
         RolloutCommand::Pause => format!("Pause the rollout of “{bundle}”?"),
         RolloutCommand::Resume => format!("Go on with the rollout of “{bundle}”?"),
         RolloutCommand::Cancel => format!("End the rollout of “{bundle}” here?"),
-        RolloutCommand::RollBack if moved == 0 => format!("Roll back “{bundle}”?"),
+        RolloutCommand::RollBack if moved.ordered == 0 => format!("Roll back “{bundle}”?"),
         RolloutCommand::RollBack => format!(
             "Bring {} back to what {} ran before?",
-            count(moved, "node"),
-            pick(moved, "it", "they")
+            count(moved.ordered, "node"),
+            pick(moved.ordered, "it", "they")
         ),
     }
 }
 
-fn effects(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: i64) -> Vec<String> {
-    let left = rollout.nodes - moved;
-    match command {
-        RolloutCommand::Start | RolloutCommand::Approve => vec![format!(
-            "{} in {} get “{bundle}”, one batch after the other. The first batch is ordered at once.",
-            count(rollout.nodes, "node"),
-            count(rollout.batches(), "batch")
-        )],
-        RolloutCommand::Pause => vec![
-            "No further batch is opened. Nodes keep their bundles and keep serving.".to_owned(),
-            "It can be resumed, and its batch then restarts.".to_owned(),
-        ],
-        RolloutCommand::Resume => vec![
-            "The interrupted batch restarts: its time begins again, and so do the gate's counts."
-                .to_owned(),
-        ],
-        RolloutCommand::Cancel => vec![
-            format!(
-                "{} {} “{bundle}”; {} {} what {} run now. Nothing is ordered.",
-                count(moved, "node"),
-                pick(moved, "keeps", "keep"),
-                number(left),
-                pick(left, "keeps", "keep"),
-                pick(left, "it", "they"),
-            ),
-            "A rollout that has ended cannot be resumed or rolled back. Start a new one.".to_owned(),
-        ],
-        RolloutCommand::RollBack if moved == 0 => vec![
-            format!(
-                "No node runs “{bundle}” by this rollout. Nodes that were ordered to run it are ordered to run what they ran before."
-            ),
-            "The rollout ends with that, and cannot be resumed.".to_owned(),
-        ],
-        RolloutCommand::RollBack => vec![
-            format!(
-                "{} that {} “{bundle}” {} ordered to run what {} ran before this rollout, all at once.",
-                count(moved, "node"),
-                pick(moved, "runs", "run"),
-                pick(moved, "is", "are"),
-                pick(moved, "it", "they"),
-            ),
-            "Offline nodes roll back when they return. The rollout ends with that, and cannot be resumed."
-                .to_owned(),
-        ],
+/// Effects of a command by which the rollout orders nodes.
+fn moving_effects(
+    command: RolloutCommand,
+    rollout: &Rollout,
+    bundle: &str,
+    rules: &PolicyRules,
+    now: Timestamp,
+) -> Vec<String> {
+    let is_resumed = command == RolloutCommand::Resume;
+    if let Some(end) = rules.freezes.end(now) {
+        let verb = if is_resumed { "resumed" } else { "started" };
+        let until = date_time(end, now);
+        return vec![format!(
+            "The project’s policy allows no change until {until}: it cannot be {verb} before."
+        )];
     }
+    if is_resumed {
+        let restart =
+            "The interrupted batch restarts: its time begins again, and so do the gate's counts.";
+        return vec![restart.to_owned()];
+    }
+    let mut effects = Vec::new();
+    if command == RolloutCommand::Start {
+        let is_needed = rollout.strategy.needs_approval || rules.approve == ApprovalRule::All;
+        if is_needed {
+            effects
+                .push("Another person must approve it first; no order is sent before.".to_owned());
+        } else if rules.approve == ApprovalRule::Risky {
+            let risky = "If the change is risky, another person must approve it first.";
+            effects.push(risky.to_owned());
+        }
+    }
+    effects.push(format!(
+        "{} in {} get “{bundle}”, one batch after the other. {}",
+        count(rollout.nodes, "node"),
+        count(rollout.batches(), "batch"),
+        first_order(rollout, rules, effects.is_empty(), now)
+    ));
+    effects
+}
+
+/// Sentence on the time of the first orders; `is_direct` is false if an approval comes before them.
+fn first_order(rollout: &Rollout, rules: &PolicyRules, is_direct: bool, now: Timestamp) -> String {
+    let earliest = rollout.not_before.filter(|at| now < *at);
+    // The earliest time may lie within a freeze.
+    let earliest = earliest.map(|at| rules.freezes.end(at).unwrap_or(at));
+    match earliest {
+        Some(at) => format!("No batch is ordered before {}.", date_time(at, now)),
+        None if is_direct => "The first batch is ordered at once.".to_owned(),
+        None => "The first batch is ordered as soon as it is started.".to_owned(),
+    }
+}
+
+/// Effects of a command by which the rollout orders no further nodes.
+fn ending_effects(
+    command: RolloutCommand,
+    rollout: &Rollout,
+    bundle: &str,
+    moved: Moved,
+) -> Vec<String> {
+    if command == RolloutCommand::RollBack {
+        return roll_back_effects(bundle, moved);
+    }
+    if command == RolloutCommand::Pause {
+        return vec![
+            "No further batch is opened. Nodes keep their bundles and keep serving; orders that were sent stay."
+                .to_owned(),
+            "It can be resumed, and its batch then restarts.".to_owned(),
+        ];
+    }
+    vec![
+        kept(rollout, bundle, moved),
+        "A rollout that has ended cannot be resumed or rolled back. Start a new one.".to_owned(),
+    ]
+}
+
+/// Sentence on the nodes at the end of a cancelled rollout.
+fn kept(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
+    let (has, left) = (moved.ready + moved.silent, moved.unordered(rollout));
+    let keep = |nodes: i64, what: &str| {
+        let verb = pick(nodes, "keeps", "keep");
+        format!("{} {verb} {what}", count(nodes, "node"))
+    };
+    let order = pick(
+        moved.unreported(),
+        "its order to run it",
+        "their orders to run it",
+    );
+    let what = format!("what {} now", pick(left, "it runs", "they run"));
+    let parts = [
+        (has, keep(has, &format!("“{bundle}”"))),
+        (moved.unreported(), keep(moved.unreported(), order)),
+        (left, keep(left, &what)),
+    ];
+    let parts = parts.into_iter().filter(|(nodes, _)| 0 < *nodes);
+    let parts: Vec<String> = parts.map(|(_, text)| text).collect();
+    format!("{}. Nothing further is ordered.", parts.join("; "))
+}
+
+fn roll_back_effects(bundle: &str, moved: Moved) -> Vec<String> {
+    let ordered = moved.ordered;
+    if ordered == 0 {
+        return vec![
+            format!("No node was ordered to run “{bundle}”, so none is ordered back."),
+            "The rollout ends with that, and cannot be resumed.".to_owned(),
+        ];
+    }
+    let mut effects = vec![format!(
+        "{} that {} ordered to run “{bundle}” {} ordered to run what {} ran before this rollout, all at once.",
+        count(ordered, "node"),
+        pick(ordered, "was", "were"),
+        pick(ordered, "is", "are"),
+        pick(ordered, "it", "they"),
+    )];
+    let unreported = moved.unreported();
+    if 0 < unreported {
+        effects.push(format!(
+            "{} of them {} not reported that {} it.",
+            number(unreported),
+            pick(unreported, "has", "have"),
+            pick(unreported, "it runs", "they run"),
+        ));
+    }
+    effects.push("A node that ran no bundle before keeps this one.".to_owned());
+    effects.push(
+        "Offline nodes roll back when they return. The rollout ends with that, and cannot be resumed."
+            .to_owned(),
+    );
+    effects
 }
 
 /// Executes the command, and redirects to the rollout.
@@ -212,9 +310,9 @@ fn outcome(command: RolloutCommand, state: RolloutState) -> &'static str {
         }
         RolloutCommand::Start => "The rollout has started.",
         RolloutCommand::Approve => "You approved the rollout, and it has started.",
-        RolloutCommand::Pause => "The rollout is paused. Nodes keep their bundles.",
+        RolloutCommand::Pause => "The rollout is paused. Orders that were sent stay.",
         RolloutCommand::Resume => "The rollout goes on.",
-        RolloutCommand::Cancel => "The rollout has ended. Nodes keep their bundles.",
+        RolloutCommand::Cancel => "The rollout has ended. Nodes keep their bundles and orders.",
         RolloutCommand::RollBack => "Nodes are ordered back.",
     }
 }
@@ -235,7 +333,7 @@ mod tests {
             (RolloutState::Paused, &["rollback", "resume", "cancel"][..]),
             (RolloutState::Completed, &[][..]),
         ] {
-            let offered = actions(&rollout(state, None), &Actor::System, 32);
+            let offered = actions(&rollout(state, None), &Actor::System, Moved::default());
             let names: Vec<&str> = offered.iter().map(|action| action.name).collect();
             assert_eq!(names, expected, "{state}");
         }
@@ -256,25 +354,105 @@ mod tests {
             is_fresh: true,
             owns_account: true,
         };
-        let names: Vec<&str> = actions(&own, &actor, 0)
+        let names: Vec<&str> = actions(&own, &actor, Moved::default())
             .iter()
             .map(|action| action.name)
             .collect();
         assert_eq!(names, ["cancel"]);
     }
 
+    /// 33 of 64 nodes are ordered, and 22 of these run the bundle.
+    const MOVED: Moved = Moved {
+        ordered: 33,
+        ready: 22,
+        silent: 0,
+    };
+
+    fn rules(freezes: &[&str], approve: ApprovalRule) -> PolicyRules {
+        PolicyRules {
+            approve,
+            refuse_warnings: false,
+            freezes: control_domain::Freezes::parse(freezes.iter().copied()).unwrap(),
+        }
+    }
+
     #[test]
     fn a_button_says_what_happens_with_the_number() {
         let paused = rollout(RolloutState::Paused, None);
-        let first = &actions(&paused, &Actor::System, 32)[0];
+        let first = &actions(&paused, &Actor::System, MOVED)[0];
         assert_eq!(
             (first.label.as_str(), first.class),
-            ("Roll back 32 nodes", "danger")
+            ("Roll back 33 nodes", "danger")
         );
-        let reported = effects(RolloutCommand::Cancel, &paused, "cart", 32);
+        let ended = ending_effects(RolloutCommand::Cancel, &paused, "cart", MOVED);
         assert_eq!(
-            reported[0],
-            "32 nodes keep “cart”; 32 keep what they run now. Nothing is ordered."
+            ended[0],
+            "22 nodes keep “cart”; 11 nodes keep their orders to run it; 31 nodes keep what they run now. \
+             Nothing further is ordered."
         );
+    }
+
+    #[test]
+    fn a_rollback_names_the_nodes_that_were_ordered_and_did_not_report() {
+        let canary = Moved {
+            ordered: 1,
+            ..Moved::default()
+        };
+        let paused = rollout(RolloutState::Paused, None);
+        let heading = question(RolloutCommand::RollBack, &paused, "cart", canary);
+        assert_eq!(heading, "Bring 1 node back to what it ran before?");
+        let effects = roll_back_effects("cart", canary);
+        assert_eq!(
+            effects[..2],
+            [
+                "1 node that was ordered to run “cart” is ordered to run what it ran before this rollout, all at once.",
+                "1 of them has not reported that it runs it.",
+            ]
+        );
+        let none = roll_back_effects("cart", Moved::default());
+        assert_eq!(
+            none[0],
+            "No node was ordered to run “cart”, so none is ordered back."
+        );
+    }
+
+    #[test]
+    fn a_start_names_the_time_of_its_first_orders() {
+        let noon: Timestamp = "2026-11-23T12:00:00Z".parse().unwrap();
+        let evening: Timestamp = "2026-11-23T18:30:00Z".parse().unwrap();
+        let open = rules(&[], ApprovalRule::None);
+        // A Monday.
+        let evenings = rules(&["Mon 18:00-Mon 20:00"], ApprovalRule::None);
+        let noons = rules(&["Mon 11:00-Mon 13:00"], ApprovalRule::None);
+        let all = rules(&[], ApprovalRule::All);
+        for (not_before, rules, expected) in [
+            (None, &open, "The first batch is ordered at once."),
+            (
+                Some(evening),
+                &open,
+                "No batch is ordered before 18:30 UTC.",
+            ),
+            (
+                Some(evening),
+                &evenings,
+                "No batch is ordered before 20:00 UTC.",
+            ),
+            (
+                None,
+                &noons,
+                "allows no change until 13:00 UTC: it cannot be started before.",
+            ),
+            (
+                None,
+                &all,
+                "The first batch is ordered as soon as it is started.",
+            ),
+        ] {
+            let mut planned = rollout(RolloutState::Planned, None);
+            planned.not_before = not_before;
+            let effects = moving_effects(RolloutCommand::Start, &planned, "cart", rules, noon);
+            let last = effects.last().unwrap();
+            assert!(last.ends_with(expected), "{last}");
+        }
     }
 }

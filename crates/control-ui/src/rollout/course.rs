@@ -1,9 +1,10 @@
 //! History of a rollout, newest step first.
 
-use crate::rollout::words::is_by_hand;
+use crate::rollout::words::is_batch_ended_by_hand;
 use crate::view::component::{AbsoluteTime, Icon, icon, moment};
+use crate::view::diagnostic::in_one_line;
 use crate::view::phrase::{count, short};
-use control_app::{CommandRecord, RolloutProgress, StoredBatch};
+use control_app::{CommandRecord, RolloutProgress, StopRecord, StoredBatch};
 use control_domain::{BatchState, Rollout, RolloutState};
 use jiff::Timestamp;
 
@@ -24,9 +25,13 @@ type Event = (Timestamp, &'static str, String);
 /// The history, newest step first.
 pub(crate) fn steps(progress: &RolloutProgress, now: Timestamp) -> Vec<Step> {
     let RolloutProgress {
-        rollout, commands, ..
+        rollout,
+        commands,
+        stops,
+        ..
     } = progress;
-    let of_batches = progress.batches.iter().flat_map(batch_events);
+    let of_batches = progress.batches.iter();
+    let of_batches = of_batches.flat_map(|stored| batch_events(rollout, stored));
     let mut found: Vec<Event> = Vec::new();
     found.extend(beginning(rollout, commands));
     found.extend(events_of(
@@ -34,8 +39,9 @@ pub(crate) fn steps(progress: &RolloutProgress, now: Timestamp) -> Vec<Step> {
         &["submit", "start", "approve", "pause", "resume"],
     ));
     found.extend(of_batches);
+    found.extend(stops.iter().map(stop));
     found.extend(events_of(commands, &["roll_back", "cancel"]));
-    found.extend(end(rollout, commands));
+    found.extend(end(progress));
     // A stable sort: simultaneous events keep their order.
     found.sort_by_key(|(at, ..)| *at);
     let newest = found.into_iter().rev().take(MAX_STEPS);
@@ -64,7 +70,7 @@ fn beginning(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
     found
 }
 
-fn batch_events(stored: &StoredBatch) -> Vec<Event> {
+fn batch_events(rollout: &Rollout, stored: &StoredBatch) -> Vec<Event> {
     let batch = &stored.batch;
     let number = batch.number;
     let ordered = format!("Batch {number} was ordered");
@@ -75,6 +81,9 @@ fn batch_events(stored: &StoredBatch) -> Vec<Event> {
     if let Some(at) = batch.ended_at {
         let (sign, end) = match batch.state {
             BatchState::Passed => ("ok", "passed"),
+            BatchState::Failed if is_batch_ended_by_hand(rollout, number) => {
+                ("off", "was ended by hand")
+            }
             BatchState::Open | BatchState::Switched | BatchState::Failed => ("bad", "did not pass"),
         };
         found.push((at, sign, format!("Batch {number} {end}")));
@@ -82,10 +91,31 @@ fn batch_events(stored: &StoredBatch) -> Vec<Event> {
     found
 }
 
-/// The rollback and the end, unless recorded commands are these.
-fn end(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
+/// An automatic stop, with its reason if that is on record.
+fn stop(record: &StopRecord) -> Event {
+    let StopRecord { event, at, reason } = record;
+    let (sign, what) = match event.as_str() {
+        "pause" => ("pause", "Stopped automatically"),
+        _ => ("back", "Rollback begun automatically"),
+    };
+    let text = match reason.as_str() {
+        "" => what.to_owned(),
+        reason => format!("{what}: {}", in_one_line(reason)),
+    };
+    (*at, sign, text)
+}
+
+/// The rollback and the end, unless they are on record.
+fn end(progress: &RolloutProgress) -> Vec<Event> {
+    let RolloutProgress {
+        rollout,
+        commands,
+        stops,
+        ..
+    } = progress;
     let mut found = Vec::new();
-    if !is_on_record(commands, &["roll_back"]) {
+    let is_automatic = stops.iter().any(|stop| stop.event == "roll_back");
+    if !is_automatic && !is_on_record(commands, &["roll_back"]) {
         let back = rollout.reverting_since;
         found.extend(back.map(|at| (at, "back", "The rollback began".to_owned())));
     }
@@ -94,7 +124,9 @@ fn end(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
     };
     let (sign, text) = match rollout.state {
         RolloutState::Completed => ("ok", "Completed"),
-        RolloutState::RolledBack if is_by_hand(rollout) => ("back", "Rolled back, by hand"),
+        RolloutState::RolledBack if rollout.is_stopped_by_hand() => {
+            ("back", "Rolled back, by hand")
+        }
         RolloutState::RolledBack => ("back", "Rolled back"),
         RolloutState::Planned
         | RolloutState::AwaitingApproval
@@ -192,6 +224,7 @@ mod tests {
             held_until: None,
             waits_for: None,
             commands,
+            stops: Vec::new(),
         }
     }
 
@@ -252,5 +285,46 @@ mod tests {
         assert_eq!(texts(&cancelled)[0], "Cancelled by Ada");
         cancelled.commands.clear();
         assert_eq!(texts(&cancelled)[0], "Cancelled by hand");
+    }
+
+    #[test]
+    fn a_batch_that_a_person_ended_did_not_fail() {
+        let mut ended = progress(Vec::new());
+        ended.batches[0].batch.number = 3;
+        assert!(texts(&ended).contains(&"Batch 3 was ended by hand".to_owned()));
+        let reason = "rolled back by hand; stopped before: 2 of 11 nodes did not switch in time";
+        ended.rollout.reason = Some(reason.to_owned());
+        assert!(texts(&ended).contains(&"Batch 3 did not pass".to_owned()));
+    }
+
+    #[test]
+    fn an_automatic_stop_stays_in_the_history_with_its_reason() {
+        let mut tried_again = progress(vec![
+            command("start", 1, "user", "Ada"),
+            command("resume", 4, "user", "Grace"),
+            command("roll_back", 5, "user", "Grace"),
+        ]);
+        tried_again.stops = vec![StopRecord {
+            event: "pause".to_owned(),
+            at: at(3),
+            reason: "2 of 11 nodes did not switch in time".to_owned(),
+        }];
+        let found = texts(&tried_again);
+        let stopped = "Stopped automatically: 2 of 11 nodes did not switch in time";
+        assert!(found.iter().any(|text| text == stopped), "{found:?}");
+        let mut automatic = progress(Vec::new());
+        automatic.stops = vec![StopRecord {
+            event: "roll_back".to_owned(),
+            at: at(5),
+            reason: String::new(),
+        }];
+        let found = texts(&automatic);
+        assert!(
+            found
+                .iter()
+                .any(|text| text == "Rollback begun automatically")
+        );
+        let twice = found.iter().any(|text| text == "The rollback began");
+        assert!(!twice, "{found:?}");
     }
 }

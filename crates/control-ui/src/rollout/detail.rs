@@ -9,7 +9,7 @@ use crate::rollout::bundle_name;
 use crate::rollout::command::{Action, actions};
 use crate::rollout::course::{Step, steps};
 use crate::rollout::figures::{GateRow, rows};
-use crate::rollout::words::{batch_status, full_reason, heading, moved, status};
+use crate::rollout::words::{Moved, batch_status, full_reason, heading, moved, status};
 use crate::ui::Ui;
 use crate::view::component::{NextPage, RelativeTime, Status, Tone, more, when};
 use crate::view::phrase::{count, duration, list_of, number, pick};
@@ -108,7 +108,7 @@ pub(crate) async fn show(
     let progress = app.rollout(call, project, id).await?.value;
     let rollout = &progress.rollout;
     let bundle_name = bundle_name(&ui, &caller, rollout).await?;
-    let moved = moved(&progress);
+    let moved = moved(&progress, app.rollout_reach(call, project, id).await?);
     let heading = heading(rollout, &bundle_name, moved);
     let title = format!("Rollout of {bundle_name}");
     let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
@@ -149,7 +149,7 @@ pub(crate) async fn show(
         facts: facts(rollout),
         not_before: rollout
             .not_before
-            .filter(|at| now < *at)
+            .filter(|at| now < *at && !rollout.state.is_final())
             .map(|at| when(at, now)),
         held_until: progress.held_until.map(|at| when(at, now)),
         waits_for: progress.waits_for.clone(),
@@ -165,23 +165,15 @@ pub(crate) async fn show(
 }
 
 /// Sentence below the heading.
-fn subheading(rollout: &Rollout, moved: i64) -> String {
-    let left = rollout.nodes - moved;
+fn subheading(rollout: &Rollout, moved: Moved) -> String {
     match rollout.state {
         RolloutState::Planned => "No order is sent before it is started.".to_owned(),
         RolloutState::AwaitingApproval => {
             "The person that requested approval cannot give it, with any credential.".to_owned()
         }
-        RolloutState::Paused if moved == 0 => {
-            "No node has the bundle. Traffic is served as before. Nothing moves until a person decides."
-                .to_owned()
-        }
         RolloutState::Paused => format!(
-            "{} {} the bundle, {} {} not. Traffic is served by all of them. Nothing moves until a person decides.",
-            count(moved, "node"),
-            pick(moved, "has", "have"),
-            number(left),
-            pick(left, "does", "do"),
+            "{} No further node is ordered until a person decides.",
+            reach(rollout, moved)
         ),
         RolloutState::Running
         | RolloutState::Completed
@@ -190,6 +182,45 @@ fn subheading(rollout: &Rollout, moved: i64) -> String {
         | RolloutState::RolledBack
         | RolloutState::Cancelled => String::new(),
     }
+}
+
+/// Sentence on the nodes that were ordered to run the bundle, and on the others.
+fn reach(rollout: &Rollout, moved: Moved) -> String {
+    let Moved {
+        ordered,
+        ready,
+        silent,
+    } = moved;
+    if ordered == 0 {
+        return "No node has the bundle. Traffic is served as before.".to_owned();
+    }
+    let (unreported, left) = (moved.unreported(), moved.unordered(rollout));
+    let parts = [
+        (ready, pick(ready, "runs the bundle", "run the bundle")),
+        (
+            silent,
+            pick(
+                silent,
+                "ran it by its last report and is silent",
+                "ran it by their last reports and are silent",
+            ),
+        ),
+        (
+            unreported,
+            pick(
+                unreported,
+                "was ordered to run it and has not reported that it does",
+                "were ordered to run it and have not reported that they do",
+            ),
+        ),
+        (
+            left,
+            pick(left, "was not ordered to", "were not ordered to"),
+        ),
+    ];
+    let parts = parts.into_iter().filter(|(nodes, _)| 0 < *nodes);
+    let parts = parts.map(|(nodes, words)| format!("{} {words}", count(nodes, "node")));
+    format!("{}.", parts.collect::<Vec<_>>().join("; "))
 }
 
 fn again(rollout: &Rollout, project: ProjectId) -> Option<String> {
@@ -243,7 +274,7 @@ fn card(progress: &RolloutProgress, number: i64, now: Timestamp) -> BatchCard {
     let size = rollout.batch_size;
     let planned = size.min(rollout.nodes - (number - 1) * size).max(0);
     let state = stored.map(|stored| stored.batch.state);
-    let status = batch_status(state);
+    let status = batch_status(rollout, number, state);
     let note = match stored {
         None => count(planned, "node"),
         Some(stored) => note(stored, progress, planned, now),
@@ -293,26 +324,41 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let kept = stored.figures.as_deref();
     let kept = kept.and_then(|text| serde_json::from_str::<StoredFigures>(text).ok());
     let figures = progress.figures.clone().or(kept)?;
-    let (own, others) = (figures.batch.nodes, figures.rest.nodes);
     // The verdict that stopped the rollout is shown at the top of the page already.
     let reason = progress.rollout.reason.as_deref().unwrap_or_default();
-    // The last batch leaves no nodes to compare with.
-    let others = if stored.batch.number == progress.rollout.batches() {
-        format!("{} before the batch", pick(own, "itself", "themselves"))
-    } else {
-        let were = pick(others, "was", "were");
-        format!("{} that {were} not moved", count(others, "node"))
-    };
     Some(GateTable {
         batch: stored.batch.number,
         is_now: progress.figures.is_some(),
-        note: format!("{} of the batch compared with {others}", count(own, "node")),
+        note: caption(&figures),
         verdict: figures
             .verdict
             .clone()
             .filter(|verdict| !reason.contains(verdict.as_str())),
         rows: rows(&figures, &gate),
     })
+}
+
+/// Both sides of the comparison, in a phrase. Nodes of the batch before it stand in for others if few
+/// of those are left.
+fn caption(figures: &StoredFigures) -> String {
+    let (own, others) = (figures.batch.nodes, figures.rest.nodes);
+    let batch = format!("{} of the batch compared with", count(own, "node"));
+    let not_moved = |nodes: i64| {
+        let were = pick(nodes, "was", "were");
+        format!("{} that {were} not moved", count(nodes, "node"))
+    };
+    match figures.earlier {
+        None => format!("{batch} {}, others or its own before it", number(others)),
+        Some(0) => format!("{batch} {}", not_moved(others)),
+        Some(earlier) if others <= earlier => {
+            format!("{batch} {} of its own before it", number(earlier))
+        }
+        Some(earlier) => format!(
+            "{batch} {}, and with {} of its own before it",
+            not_moved(others - earlier),
+            number(earlier)
+        ),
+    }
 }
 
 async fn nodes(
@@ -367,6 +413,9 @@ fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
         }
         (_, Some(0)) => (Tone::Warn, "warn", "Had no bundle before"),
         (_, Some(back)) if accepted(back) == Some(true) => (Tone::Warn, "back", "Rolled back"),
+        (_, Some(back)) if accepted(back) == Some(false) => {
+            (Tone::Bad, "bad", "Refused to go back")
+        }
         (_, Some(_)) => (Tone::Busy, "back", "Rolling back"),
         (None, None) => (Tone::Off, "wait", "Waits"),
         (Some(order), None) => match accepted(order) {
@@ -434,6 +483,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
 mod tests {
     use super::*;
     use crate::rollout::words::tests::rollout;
+    use control_app::StoredSide;
 
     fn progress(nodes: i64, batch_size: i64, current: Option<i64>) -> RolloutProgress {
         let mut rollout = rollout(RolloutState::Running, None);
@@ -449,6 +499,89 @@ mod tests {
             held_until: None,
             waits_for: None,
             commands: Vec::new(),
+            stops: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_stopped_rollout_says_what_its_ordered_nodes_report() {
+        let stopped = rollout(RolloutState::Paused, Some("paused by hand"));
+        let decides = "No further node is ordered until a person decides.";
+        for (ordered, ready, silent, expected) in [
+            (
+                0,
+                0,
+                0,
+                "No node has the bundle. Traffic is served as before.",
+            ),
+            (
+                1,
+                0,
+                0,
+                "1 node was ordered to run it and has not reported that it does; 63 nodes were not ordered to.",
+            ),
+            (
+                1,
+                0,
+                1,
+                "1 node ran it by its last report and is silent; 63 nodes were not ordered to.",
+            ),
+            (
+                33,
+                22,
+                0,
+                "22 nodes run the bundle; 11 nodes were ordered to run it and have not reported that they do; \
+                 31 nodes were not ordered to.",
+            ),
+            (64, 64, 0, "64 nodes run the bundle."),
+        ] {
+            let moved = Moved {
+                ordered,
+                ready,
+                silent,
+            };
+            assert_eq!(rest(&stopped, moved), format!("{expected} {decides}"));
+        }
+    }
+
+    #[test]
+    fn the_caption_of_the_gate_tells_other_nodes_from_the_batch_before() {
+        let side = |nodes| StoredSide {
+            nodes,
+            requests: 1_000,
+            error_permille: 0,
+            p99_ms: None,
+            cpu_percent: None,
+        };
+        for (rest, earlier, expected) in [
+            (
+                9,
+                Some(0),
+                "3 nodes of the batch compared with 9 nodes that were not moved",
+            ),
+            (
+                4,
+                Some(3),
+                "3 nodes of the batch compared with 1 node that was not moved, and with 3 of its own before it",
+            ),
+            (
+                3,
+                Some(3),
+                "3 nodes of the batch compared with 3 of its own before it",
+            ),
+            (
+                4,
+                None,
+                "3 nodes of the batch compared with 4, others or its own before it",
+            ),
+        ] {
+            let figures = StoredFigures {
+                batch: side(3),
+                rest: side(rest),
+                earlier,
+                verdict: None,
+            };
+            assert_eq!(caption(&figures), expected);
         }
     }
 

@@ -51,6 +51,7 @@ pub(crate) fn rows(figures: &StoredFigures, gate: &Gate) -> Vec<GateRow> {
     let StoredFigures {
         batch,
         rest,
+        earlier: _, // In the caption.
         verdict: _, // Its own paragraph of the page.
     } = figures;
     let mut rows = vec![requests(batch, rest, gate)];
@@ -132,7 +133,7 @@ fn row(figure: &Figure) -> GateRow {
         label,
         note,
         picture: Some(FigureBar {
-            label: format!("{own} in the batch, {others} on the other nodes, at most {most}"),
+            label: format!("{own} in the batch, {others} in the comparison, at most {most}"),
             tone,
             batch: at(*batch),
             rest: at(*rest),
@@ -174,6 +175,7 @@ mod tests {
         let figures = StoredFigures {
             batch: side(6_904, 31),
             rest: side(24_310, 2),
+            earlier: None,
             verdict: None,
         };
         let rows = rows(&figures, &Gate::DEFAULT);

@@ -3,11 +3,34 @@
 use crate::view::component::{Status, Tone};
 use crate::view::diagnostic::in_one_line;
 use crate::view::phrase::{count, number, pick, sentence};
-use control_app::RolloutProgress;
-use control_domain::{BatchState, Rollout, RolloutState};
+use control_app::{RolloutProgress, RolloutReach};
+use control_domain::{BatchState, Rollout, RolloutState, short_reason};
 
-/// Reasons of rollouts that an operator paused, cancelled or rolled back.
+/// Reasons that only state an operator's command.
 const MANUAL_REASONS: &[&str] = &["paused by hand", "cancelled by hand", "rolled back by hand"];
+
+/// Numbers of a rollout's nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// Nodes that were ordered to run the bundle and not ordered back.
+    pub(crate) ordered: i64,
+    /// Of these, online nodes that run it; once the rollout has ended, those at the end of their batch.
+    pub(crate) ready: i64,
+    /// Of these, offline nodes that ran it when they reported last.
+    pub(crate) silent: i64,
+}
+
+impl Moved {
+    /// Nodes that were ordered to run the bundle and have not reported that they do.
+    pub(crate) fn unreported(self) -> i64 {
+        (self.ordered - self.ready - self.silent).max(0)
+    }
+
+    /// Nodes that the rollout has not ordered.
+    pub(crate) fn unordered(self, rollout: &Rollout) -> i64 {
+        (rollout.nodes - self.ordered).max(0)
+    }
+}
 
 /// State as an icon and a word.
 pub(crate) fn status(rollout: &Rollout) -> Status {
@@ -15,7 +38,9 @@ pub(crate) fn status(rollout: &Rollout) -> Status {
         RolloutState::Planned => (Tone::Off, "wait", "Planned"),
         RolloutState::AwaitingApproval => (Tone::Warn, "wait", "Waits for approval"),
         RolloutState::Running => (Tone::Busy, "busy", "Under way"),
-        RolloutState::Paused if is_by_hand(rollout) => (Tone::Warn, "pause", "Paused by hand"),
+        RolloutState::Paused if rollout.is_stopped_by_hand() => {
+            (Tone::Warn, "pause", "Paused by hand")
+        }
         RolloutState::Paused => (Tone::Bad, "pause", "Stopped"),
         RolloutState::Completed => (Tone::Ok, "ok", "Completed"),
         RolloutState::Failed | RolloutState::RollingBack => (Tone::Bad, "back", "Rolling back"),
@@ -25,8 +50,8 @@ pub(crate) fn status(rollout: &Rollout) -> Status {
     Status::new(tone, icon, word)
 }
 
-/// Sentence on the rollout; `moved` is the number of nodes that run its bundle.
-pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
+/// Sentence on the rollout.
+pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
     let (nodes, batches) = (rollout.nodes, rollout.batches());
     let all = count(nodes, "node");
     let at = place(rollout);
@@ -40,16 +65,15 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
             format!("Another person must approve before {all} can get “{bundle}”.")
         }
         RolloutState::Running => format!("{}{at}.", running(rollout, bundle, moved)),
-        RolloutState::Paused if is_by_hand(rollout) => format!("Paused by hand{at}."),
+        RolloutState::Paused if rollout.is_stopped_by_hand() => format!("Paused by hand{at}."),
         RolloutState::Paused => format!("Stopped{at}: {}", reason(rollout)),
-        RolloutState::Completed => match nodes {
-            1 => format!("The node runs “{bundle}”."),
-            _ => format!("All {all} run “{bundle}”."),
-        },
+        RolloutState::Completed => completed(bundle, moved),
         RolloutState::Failed | RolloutState::RollingBack => {
             format!("Rolling back{at}: nodes return to what they ran before.")
         }
-        RolloutState::RolledBack if is_by_hand(rollout) => format!("Rolled back by hand{at}."),
+        RolloutState::RolledBack if rollout.is_stopped_by_hand() => {
+            format!("Rolled back by hand{at}.")
+        }
         RolloutState::RolledBack => format!("Rolled back{at}: {}", reason(rollout)),
         RolloutState::Cancelled => {
             format!("Ended by hand{at}: {}.", running(rollout, bundle, moved))
@@ -58,17 +82,56 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: i64) -> String {
 }
 
 /// Phrase such as `22 of 64 nodes run “cart”`.
-fn running(rollout: &Rollout, bundle: &str, moved: i64) -> String {
+fn running(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
     let all = count(rollout.nodes, "node");
-    let verb = pick(moved, "runs", pick(rollout.nodes, "runs", "run"));
-    format!("{} of {all} {verb} “{bundle}”", number(moved))
+    let verb = pick(moved.ready, "runs", pick(rollout.nodes, "runs", "run"));
+    format!("{} of {all} {verb} “{bundle}”", number(moved.ready))
 }
 
-/// Number of nodes that run the bundle by this rollout; an ended batch counts as at its end.
-pub(crate) fn moved(progress: &RolloutProgress) -> i64 {
-    let ended = progress.batches.iter().filter_map(|batch| batch.ready);
-    let now = progress.counts.map_or(0, |counts| counts.ready);
-    ended.sum::<i64>() + now
+/// Sentence on a completed rollout. Nodes that a batch may miss follow their orders later.
+fn completed(bundle: &str, moved: Moved) -> String {
+    let Moved { ordered, ready, .. } = moved;
+    let missing = moved.unreported();
+    match (ordered, missing) {
+        (_, 1..) => format!(
+            "{} of {} {} “{bundle}”; {} {}.",
+            number(ready),
+            count(ordered, "node"),
+            pick(ready, "runs", "run"),
+            number(missing),
+            pick(
+                missing,
+                "follows when it returns",
+                "follow when they return"
+            )
+        ),
+        (1, _) => format!("The node runs “{bundle}”."),
+        (..=0, _) => "Completed: none of its nodes is left.".to_owned(),
+        _ => format!("All {} run “{bundle}”.", count(ordered, "node")),
+    }
+}
+
+/// Numbers of the rollout's nodes: by their last reports, or those at the end of each batch once the
+/// rollout has ended, because later rollouts move the nodes on.
+pub(crate) fn moved(progress: &RolloutProgress, reach: RolloutReach) -> Moved {
+    if progress.rollout.state.is_final() {
+        let batches = progress.batches.iter();
+        return Moved {
+            ordered: batches.clone().filter_map(|batch| batch.nodes).sum(),
+            ready: batches.filter_map(|batch| batch.ready).sum(),
+            silent: 0,
+        };
+    }
+    let RolloutReach {
+        ordered,
+        ready,
+        silent,
+    } = reach;
+    Moved {
+        ordered,
+        ready,
+        silent,
+    }
 }
 
 /// Phrase such as ` at batch 3 of 6`; empty before the first batch.
@@ -80,34 +143,11 @@ pub(crate) fn place(rollout: &Rollout) -> String {
     }
 }
 
-/// Returns true if an operator, and not the gate, ended or paused the rollout.
-pub(crate) fn is_by_hand(rollout: &Rollout) -> bool {
-    let reason = rollout.reason.as_deref().unwrap_or_default();
-    MANUAL_REASONS
-        .iter()
-        .any(|by_hand| reason.starts_with(by_hand))
-}
-
 /// Short form of the reason, as the end of a sentence.
 fn reason(rollout: &Rollout) -> String {
     let reason = rollout.reason.as_deref().unwrap_or_default();
-    let short = [
-        ("end with 5xx", "too many requests fail"),
-        ("failures with the reason", "requests fail for a new reason"),
-        ("take", "requests take too long"),
-        ("CPU", "nodes use too much CPU"),
-        ("rejected the bundle", "a node refused the bundle"),
-        ("was revoked", "its bundle was revoked"),
-        ("the gate needs", "too few requests to judge by"),
-        (
-            "do not say what they serve",
-            "nodes do not say what they serve",
-        ),
-        ("did not switch in time", "its batch did not pass in time"),
-    ];
-    let found = short.iter().find(|(part, _)| reason.contains(part));
     // Other reasons are shown unchanged.
-    let text = found.map_or(reason, |(_, text)| text);
+    let text = short_reason(reason).unwrap_or(reason);
     format!("{}.", text.trim_end_matches('.'))
 }
 
@@ -118,9 +158,22 @@ pub(crate) fn full_reason(rollout: &Rollout) -> Option<String> {
     (!MANUAL_REASONS.contains(&reason)).then(|| sentence(&in_one_line(reason)))
 }
 
+/// Returns true if an operator ended the open batch `number`, and not the gate.
+pub(crate) fn is_batch_ended_by_hand(rollout: &Rollout, number: i64) -> bool {
+    let reason = rollout.reason.as_deref().unwrap_or_default();
+    let is_newest = rollout
+        .batch
+        .as_ref()
+        .is_some_and(|batch| batch.number == number);
+    is_newest && rollout.is_stopped_by_hand() && !reason.contains("; stopped before: ")
+}
+
 /// State of a batch as an icon and a word; `None` is a batch that was not opened.
-pub(crate) fn batch_status(state: Option<BatchState>) -> Status {
+pub(crate) fn batch_status(rollout: &Rollout, number: i64, state: Option<BatchState>) -> Status {
     match state {
+        Some(BatchState::Failed) if is_batch_ended_by_hand(rollout, number) => {
+            Status::new(Tone::Off, "off", "Ended by hand")
+        }
         None => Status::new(Tone::Off, "wait", "Waits"),
         Some(BatchState::Open) => Status::new(Tone::Busy, "busy", "Switching"),
         Some(BatchState::Switched) => Status::new(Tone::Busy, "busy", "Observed"),
@@ -182,7 +235,8 @@ pub(crate) mod tests {
 
     #[test]
     fn a_rollout_is_summed_up_in_one_sentence() {
-        let errors = "route shop: 31 of 1000 requests end with 5xx, 2 of 1000 on the others";
+        let errors = "route shop: 31 of 1000 among 1000 requests of the batch, 2 of 1000 among 3000 on the \
+                      others end with 5xx; up to 12 of 1000 pass";
         for (state, reason, expected) in [
             (
                 State::Planned,
@@ -231,7 +285,65 @@ pub(crate) mod tests {
                 "Ended by hand at batch 3 of 6: 22 of 64 nodes run “cart”.",
             ),
         ] {
-            assert_eq!(heading(&rollout(state, reason), "cart", 22), expected);
+            let moved = Moved {
+                ordered: if state == State::Completed { 64 } else { 33 },
+                ready: if state == State::Completed { 64 } else { 22 },
+                silent: 0,
+            };
+            assert_eq!(heading(&rollout(state, reason), "cart", moved), expected);
+        }
+    }
+
+    #[test]
+    fn a_completed_rollout_claims_no_node_that_has_not_followed() {
+        let completed = rollout(State::Completed, None);
+        for (ordered, ready, expected) in [
+            (64, 64, "All 64 nodes run “cart”."),
+            (
+                64,
+                61,
+                "61 of 64 nodes run “cart”; 3 follow when they return.",
+            ),
+            (
+                64,
+                63,
+                "63 of 64 nodes run “cart”; 1 follows when it returns.",
+            ),
+            // One of the 64 nodes was deleted.
+            (63, 63, "All 63 nodes run “cart”."),
+            (1, 1, "The node runs “cart”."),
+            (0, 0, "Completed: none of its nodes is left."),
+        ] {
+            let moved = Moved {
+                ordered,
+                ready,
+                silent: 0,
+            };
+            assert_eq!(heading(&completed, "cart", moved), expected);
+        }
+    }
+
+    #[test]
+    fn the_heading_names_the_gates_reason_and_not_a_word_of_a_name() {
+        let slow = "route takeaway: a request takes 9.1 ms in the mean, 3.0 ms on the others; up to 5.0 ms pass";
+        let failing = "route takeaway: 31 of 1000 among 900 requests of the batch, 2 of 1000 among 3000 on the \
+                       others end with 5xx; up to 12 of 1000 pass";
+        let refused = "node fra-1 rejected the bundle: routes take CPU: no upstream";
+        for (reason, expected) in [
+            (slow, "Stopped at batch 3 of 6: requests take too long."),
+            (failing, "Stopped at batch 3 of 6: too many requests fail."),
+            (
+                refused,
+                "Stopped at batch 3 of 6: a node refused the bundle.",
+            ),
+            (
+                "31 of 1000 among 900 requests of the batch, 2 of 1000 among 3000 on the others fail with the reason \
+                 connect_refused; up to 2.5 of 1000 pass",
+                "Stopped at batch 3 of 6: requests fail for a new reason.",
+            ),
+        ] {
+            let stopped = rollout(State::Paused, Some(reason));
+            assert_eq!(heading(&stopped, "cart", Moved::default()), expected);
         }
     }
 

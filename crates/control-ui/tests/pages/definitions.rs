@@ -112,6 +112,49 @@ async fn a_service_is_changed_by_its_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_form_that_was_refused_replaces_no_change_of_another_person() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let page = format!("/projects/{{project}}/services/{}", fleet.service);
+        let upstream = fleet.upstream.to_string();
+        let send = async |version: &str, host: &str, path: &str| {
+            let fields = [
+                ("version", version),
+                ("name", "shop-api"),
+                ("host", host),
+                ("path_prefix", path),
+                ("upstream", upstream.as_str()),
+                ("priority", "0"),
+            ];
+            world.submit(&page, &page, &world.admin, &fields).await
+        };
+        let first = version(&world.get(&page, &world.admin).await);
+        let other = send(&first, "other.example.com", "/other").await;
+        assert_eq!(other.status, StatusCode::SEE_OTHER, "{}", other.text);
+        // A mistake in a form that was opened before that change.
+        let refused = send(&first, "shop.example.com", "no slash").await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(version(&refused), first, "{}", refused.text);
+        let conflict = send(&version(&refused), "shop.example.com", "/mine").await;
+        assert_eq!(conflict.status, StatusCode::UNPROCESSABLE_ENTITY);
+        let notice = between(&conflict.text, "role=\"alert\"", "</div></div>");
+        for part in ["/other", "/mine", "other.example.com", "shop.example.com"] {
+            assert!(notice.contains(part), "{part}: {notice}");
+        }
+        let call = world.call().await;
+        let stored = world.app.service(&call, world.project, fleet.service);
+        let stored = stored.await.unwrap();
+        assert_eq!(stored.value.path_prefix.as_deref(), Some("/other"));
+        assert_eq!(version(&conflict), stored.version.to_string());
+        let done = send(&version(&conflict), "shop.example.com", "/mine").await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+        // A form without a version replaces nothing either.
+        let without = send("", "shop.example.com", "/without").await;
+        assert_eq!(without.status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_drift_shows_the_settings_that_differ() {
     for world in worlds().await {
         let fleet = Fleet::new(&world).await;

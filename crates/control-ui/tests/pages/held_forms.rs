@@ -30,8 +30,12 @@ async fn a_form_is_carried_out_with_its_proof_of_identity() {
         let stale = world.stale_admin().await;
         let mut browser = Browser::with_session(&world, &stale);
         let policy = world.path("/projects/{project}/policy");
-        browser.open(&policy).await;
-        let typed = [("approve", "all"), ("freeze", "Fri 16:00-Mon 08:00")];
+        let version = browser.open(&policy).await.version(&policy).to_owned();
+        let typed = [
+            ("version", version.as_str()),
+            ("approve", "all"),
+            ("freeze", "Fri 16:00-Mon 08:00"),
+        ];
         let asked = browser.post(&policy, &typed).await;
         assert_eq!(asked.status, StatusCode::FORBIDDEN);
         assert_eq!(asked.heading(), "Confirm your identity.", "{}", asked.text);
@@ -52,8 +56,9 @@ async fn a_form_is_carried_out_with_its_proof_of_identity() {
         let project = world.app.project(&call, world.project).await.unwrap();
         assert_eq!(project.value.policy.rules.approve, ApprovalRule::All);
         // From here on, the session has a fresh proof.
-        browser.open(&policy).await;
-        let again = browser.post(&policy, &[("approve", "risky")]).await;
+        let version = browser.open(&policy).await.version(&policy).to_owned();
+        let fields = [("version", version.as_str()), ("approve", "risky")];
+        let again = browser.post(&policy, &fields).await;
         assert_eq!(again.status, StatusCode::SEE_OTHER, "{}", again.text);
     }
 }

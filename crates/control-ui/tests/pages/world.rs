@@ -58,6 +58,17 @@ impl Shown {
         between(&self.text, "name=\"csrf\" value=\"", "\"")
     }
 
+    /// Returns the hidden version in the form that is sent to `path`; empty without one.
+    pub(crate) fn version(&self, path: &str) -> &str {
+        let action = format!("action=\"{path}\"");
+        let mut forms = self.text.split("<form ").skip(1);
+        let form = forms
+            .find(|form| form.contains(&action))
+            .unwrap_or_default();
+        let form = form.split("</form>").next().unwrap_or_default();
+        between(form, "name=\"version\" value=\"", "\"")
+    }
+
     /// Returns the value of a cookie that the response sets.
     pub(crate) fn cookie(&self, name: &str) -> Option<String> {
         let set = self.headers.get_all(header::SET_COOKIE).iter();
@@ -403,7 +414,13 @@ impl World {
         let shown = self.get(page, session).await;
         assert_eq!(shown.status, StatusCode::OK, "{page}: {}", shown.text);
         let csrf = shown.csrf().to_owned();
-        self.post(path, session, &csrf, fields).await
+        let version = shown.version(&self.path(path));
+        let is_given = fields.iter().any(|(name, _)| *name == "version");
+        if version.is_empty() || is_given {
+            return self.post(path, session, &csrf, fields).await;
+        }
+        let fields = [&[("version", version)][..], fields].concat();
+        self.post(path, session, &csrf, &fields).await
     }
 
     fn request(&self, method: &Method, path: &str, session: &str) -> axum::http::request::Builder {

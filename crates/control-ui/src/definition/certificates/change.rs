@@ -62,12 +62,12 @@ pub(crate) async fn replace(
         Err(faults) => faults,
         Ok(new) => match ui
             .app
-            .update_certificate(&caller.call, project, id, new)
+            .update_certificate(&caller.versioned(&fields), project, id, new)
             .await
         {
             Ok(_) => {
                 let note = Note::good(
-                    "The certificate is replaced. Nodes fetch it within half a minute; no new bundle is needed.",
+                    "The certificate is replaced. Online nodes fetch it within half a minute; no new bundle is needed.",
                 );
                 return Ok(note.at(&page(project, id), ui.cookie));
             }
@@ -106,8 +106,9 @@ pub(crate) async fn ask_deletion(
             },
             heading: format!("Delete {}?", certificate.name),
             effects: vec![
-                "Its private key is deleted here. Nodes keep serving it until they get another bundle.".to_owned(),
-                "A certificate that a service uses is not deleted.".to_owned(),
+                "It is deleted with its private key, which cannot be undone.".to_owned(),
+                "A certificate that a service, a managed certificate or the bundle of a node uses is not deleted."
+                    .to_owned(),
             ],
             action: format!("{}/delete", page(project, id)),
             back: page(project, id),

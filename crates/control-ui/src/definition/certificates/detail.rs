@@ -1,6 +1,7 @@
 //! Page of a certificate, with the form to replace it.
 
 use super::{labels, status};
+use crate::definition::managed_certificates::ALL_MANAGED;
 use crate::definition::users;
 use crate::frame::form::Form;
 use crate::frame::{Frame, NavEntry, foot, show as shown};
@@ -14,8 +15,9 @@ use crate::view::phrase::duration;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use control_app::ListFilter;
 use control_domain::{Access, Certificate, CertificateState};
-use control_wire::{CertificateId, ProjectId};
+use control_wire::{CertificateId, ManagedCertificateId, ProjectId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
@@ -34,6 +36,8 @@ struct CertificatePage {
     fingerprint: String,
     labels: Vec<String>,
     services: Vec<String>,
+    /// Managed certificate that obtains and renews this one, and alone replaces it.
+    manager: Option<ManagedCertificateId>,
     form: Form,
     may_write: bool,
     foot: Option<String>,
@@ -58,16 +62,23 @@ pub(super) async fn respond(
 ) -> Result<Response, Failure> {
     let title = NavEntry::Certificates.titled("Certificate");
     let frame = Frame::project(ui, caller, project, title).await?;
-    let certificate = ui.app.certificate(&caller.call, project, id).await?.value;
+    let found = ui.app.certificate(&caller.call, project, id).await?;
+    let (certificate, version) = (found.value, found.version.to_string());
     let services = ui
         .app
         .certificate_users(&caller.call, project, &[id])
         .await?;
+    let manager = manager(ui, caller, project, id).await?;
     let (now, name) = (caller.visit.now, certificate.name.to_string());
     let labels = labels(&certificate);
-    let filled = || {
-        let fields = [("name", name.as_str()), ("labels", &labels.join(" "))];
-        Form::new(&caller.visit.csrf, Fields::filled(&fields))
+    let stored = Fields::filled(&[
+        ("version", &version),
+        ("name", &name),
+        ("labels", &labels.join(" ")),
+    ]);
+    let form = match refused {
+        Some(form) => form.beside(&stored, &[]),
+        None => Form::new(&caller.visit.csrf, stored),
     };
     let tenant = certificate.tenant;
     Ok(shown(&CertificatePage {
@@ -76,12 +87,13 @@ pub(super) async fn respond(
         id,
         heading: heading(&certificate, now),
         status: status(&certificate, now).pill(),
-        form: refused.unwrap_or_else(filled),
+        form,
         begins: when(certificate.facts.not_before, now),
         ends: when(certificate.facts.not_after, now),
         fingerprint: certificate.facts.fingerprint.clone(),
         hosts: certificate.facts.hosts.clone(),
         services: services.get(&id).map(users).unwrap_or_default(),
+        manager,
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(
             caller,
@@ -92,6 +104,22 @@ pub(super) async fn respond(
         labels,
         name,
     }))
+}
+
+/// The managed certificate that renews this one.
+async fn manager(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    id: CertificateId,
+) -> Result<Option<ManagedCertificateId>, Failure> {
+    let filter = ListFilter::default();
+    let managed = ui
+        .app
+        .managed_certificates(&caller.call, project, &filter, ALL_MANAGED);
+    let managed = managed.await?.into_iter().map(|found| found.value);
+    let mut own = managed.filter(|managed| managed.certificate == Some(id));
+    Ok(own.next().map(|managed| managed.id))
 }
 
 fn heading(certificate: &Certificate, now: Timestamp) -> String {

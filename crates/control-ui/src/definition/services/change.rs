@@ -1,7 +1,6 @@
 //! Page of a service, with the form to change it.
 
 use super::{Names, Row, read, row};
-use crate::definition::versioned;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
@@ -31,7 +30,6 @@ struct ServicePage {
     /// JSON of settings that the form does not change; empty if there are none.
     further: String,
     made: RelativeTime,
-    version: i64,
     form: Form,
     upstreams: Vec<(String, String)>,
     certificates: Vec<(String, String)>,
@@ -56,7 +54,7 @@ pub(crate) async fn send(
     Path((project, id)): Path<(ProjectId, ServiceId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let (app, call) = (&ui.app, versioned(&caller.call, &fields));
+    let (app, call) = (&ui.app, caller.versioned(&fields));
     let found = app.service(&call, project, id).await?.value;
     let faults = match read(&fields, &found.settings) {
         Ok(settings) => match app.update_service(&call, project, id, settings).await {
@@ -91,6 +89,13 @@ async fn respond(
     let names = Names::read(ui, caller, project, &services).await?;
     let [service] = services;
     let row = row(&service, &names);
+    let (upstreams, certificates) = (names.upstream_choices(), names.certificate_choices());
+    let stored = filled(&service).with("version", &version.to_string());
+    let named = [&upstreams[..], &certificates[..]].concat();
+    let form = match refused {
+        Some(form) => form.beside(&stored, &named),
+        None => Form::new(&caller.visit.csrf, stored),
+    };
     let tenant = service.tenant;
     Ok(shown(&ServicePage {
         frame,
@@ -104,10 +109,9 @@ async fn respond(
             further => further.to_owned(),
         },
         made: when(service.created_at, caller.visit.now),
-        version,
-        form: refused.unwrap_or_else(|| Form::new(&caller.visit.csrf, filled(&service))),
-        upstreams: names.upstream_choices(),
-        certificates: names.certificate_choices(),
+        form,
+        upstreams,
+        certificates,
         left_out: names.left_out(),
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(

@@ -1,7 +1,6 @@
 //! Page of an upstream, with the form to change it.
 
 use super::{Row, balancing_choices, in_form, read, row};
-use crate::definition::versioned;
 use crate::frame::form::{Faults, Form};
 use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
@@ -32,7 +31,6 @@ struct UpstreamPage {
     /// JSON of settings that the form does not change; empty if there are none.
     further: String,
     made: RelativeTime,
-    version: i64,
     form: Form,
     balancing: Vec<(String, String)>,
     may_write: bool,
@@ -55,7 +53,7 @@ pub(crate) async fn send(
     Path((project, id)): Path<(ProjectId, UpstreamId)>,
     fields: Fields,
 ) -> Result<Response, Failure> {
-    let (app, call) = (&ui.app, versioned(&caller.call, &fields));
+    let (app, call) = (&ui.app, caller.versioned(&fields));
     let found = app.upstream(&call, project, id).await?.value;
     let faults = match read(&fields, &found.settings) {
         Ok(settings) => match app.update_upstream(&call, project, id, settings).await {
@@ -88,6 +86,11 @@ async fn respond(
     let (upstream, version) = (found.value, found.version);
     let users = ui.app.upstream_users(&caller.call, project, &[id]).await?;
     let row = row(&upstream, &users);
+    let stored = filled(&upstream).with("version", &version.to_string());
+    let form = match refused {
+        Some(form) => form.beside(&stored, &balancing_choices()),
+        None => Form::new(&caller.visit.csrf, stored),
+    };
     let tls = upstream.tls.as_ref();
     let server_name = tls.and_then(|tls| tls.server_name.clone());
     let tenant = upstream.tenant;
@@ -102,8 +105,7 @@ async fn respond(
             further => further.to_owned(),
         },
         made: when(upstream.created_at, caller.visit.now),
-        version,
-        form: refused.unwrap_or_else(|| Form::new(&caller.visit.csrf, filled(&upstream))),
+        form,
         balancing: balancing_choices(),
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
         foot: foot(

@@ -111,7 +111,7 @@ fn heading(row: &Row) -> String {
         None => format!("{name} runs nothing instead of “{}”.", ordered.name),
         Some(_) if row.is_edited() => {
             format!(
-                "{name} runs “{}”, with files that were edited.",
+                "{name} runs “{}”, but its files were edited on the disk.",
                 ordered.name
             )
         }
@@ -126,9 +126,13 @@ fn heading(row: &Row) -> String {
 /// comparison.
 fn difference(row: &Row, all: Option<usize>) -> String {
     match (&row.found, all) {
+        (None, _) if !row.is_open => "It ran no bundle, so there is nothing to compare.".to_owned(),
+        (Some(_), _) if row.is_edited() && !row.is_open => {
+            "Files of the bundle were edited on the node’s disk.".to_owned()
+        }
         (None, _) => "It runs no bundle, so there is nothing to compare.".to_owned(),
         (Some(_), _) if row.is_edited() => {
-            "Files of the bundle were edited on the node’s disk. The node does not serve them, and reports no contents."
+            "The node does not load the edited files, and reports no contents. Another order writes the bundle again."
                 .to_owned()
         }
         (Some(_), None) => {
@@ -173,8 +177,8 @@ mod tests {
             (
                 Some(named(ordered, "spring")),
                 true,
-                "edge-1 runs “spring”, with files that were edited.",
-                "Files of the bundle were edited",
+                "edge-1 runs “spring”, but its files were edited on the disk.",
+                "The node does not load the edited files",
             ),
             (
                 None,
@@ -200,6 +204,9 @@ mod tests {
                 is_open,
             };
             assert_eq!(heading(&row), expected);
+            // Edited files are not loaded, so a node cannot keep them.
+            let kept = row.found.as_ref().map(|found| found.id);
+            assert_eq!(row.kept(), kept.filter(|found| *found == other));
             let difference = difference(&row, Some(2));
             assert!(difference.starts_with(reported), "{difference}");
         }

@@ -13,8 +13,8 @@ use askama::Template;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use control_app::acs_path;
-use control_domain::{GroupMapping, OidcSettings, SamlSettings, SsoSettings};
+use control_app::{NO_VERSION, Versioned, acs_path};
+use control_domain::{GroupMapping, OidcSettings, SamlSettings, SsoConnection, SsoSettings};
 use control_wire::OrgId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -114,6 +114,7 @@ async fn show(
     protocol: Protocol,
 ) -> Result<Response, Failure> {
     let found = ui.app.sso(&caller.call, org).await?.connection;
+    let version = version(found.as_ref());
     let fields = match (protocol, found.map(|found| found.value.settings)) {
         (Protocol::Oidc, Some(SsoSettings::Oidc(settings))) => oidc_fields(&settings),
         (Protocol::Saml, Some(SsoSettings::Saml(settings))) => saml_fields(&settings),
@@ -138,9 +139,26 @@ async fn show(
         caller,
         org,
         protocol,
-        Form::new(&caller.visit.csrf, fields),
+        Form::new(&caller.visit.csrf, fields.with("version", &version)),
     )
     .await
+}
+
+/// Version of the connection for the form, or the mark that there is none.
+fn version(found: Option<&Versioned<SsoConnection>>) -> String {
+    found.map_or(NO_VERSION, |found| found.version).to_string()
+}
+
+/// Values of the stored connection, to compare with those of a form of this protocol.
+fn stored(protocol: Protocol, found: Option<&Versioned<SsoConnection>>) -> Fields {
+    let settings = found.map(|found| &found.value.settings);
+    let fields = match (protocol, settings) {
+        (Protocol::Oidc, Some(SsoSettings::Oidc(settings))) => oidc_fields(settings),
+        (Protocol::Saml, Some(SsoSettings::Saml(settings))) => saml_fields(settings),
+        (_, Some(other)) => Fields::filled(&[("connection", other.protocol())]),
+        (_, None) => Fields::default(),
+    };
+    fields.with("version", &version(found))
 }
 
 async fn respond(
@@ -152,6 +170,7 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let frame = Frame::org(ui, caller, org, NavEntry::Sso.titled("Single sign-on")).await?;
     let found = ui.app.sso(&caller.call, org).await?.connection;
+    let form = form.beside(&stored(protocol, found.as_ref()), &[]);
     let connected = found.map(|found| found.value.settings);
     Ok(shown(&ChangePage {
         frame,
@@ -179,15 +198,18 @@ async fn send(
 ) -> Result<Response, Failure> {
     let faults = match settings {
         Err(faults) => faults,
-        Ok((settings, secret)) => match ui.app.set_sso(&caller.call, org, settings, secret).await {
-            Ok(_) => {
-                let note = Note::good(
-                    "The connection is saved. Sign in through it in another browser to try it.",
-                );
-                return Ok(note.at(&format!("/orgs/{org}/sso"), ui.cookie));
+        Ok((settings, secret)) => {
+            let call = caller.versioned(&fields);
+            match ui.app.set_sso(&call, org, settings, secret).await {
+                Ok(_) => {
+                    let note = Note::good(
+                        "The connection is saved. Sign in through it in another browser to try it.",
+                    );
+                    return Ok(note.at(&format!("/orgs/{org}/sso"), ui.cookie));
+                }
+                Err(error) => Faults::from_error(error)?,
             }
-            Err(error) => Faults::from_error(error)?,
-        },
+        }
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
     let mut response = respond(ui, caller, org, protocol, form).await?;
