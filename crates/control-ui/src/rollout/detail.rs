@@ -540,7 +540,7 @@ mod tests {
                 ready,
                 silent,
             };
-            assert_eq!(rest(&stopped, moved), format!("{expected} {decides}"));
+            assert_eq!(subheading(&stopped, moved), format!("{expected} {decides}"));
         }
     }
 
