@@ -163,7 +163,12 @@ impl App {
 
     /// Stores the bundles that nodes with open drifts run by now.
     async fn note_changed_drifts(&self) -> Result<(), Error> {
-        let found = self.store.read().await?.changed_drifts(DRIFTS_PER_TRANSACTION).await?;
+        let found = self
+            .store
+            .read()
+            .await?
+            .changed_drifts(DRIFTS_PER_TRANSACTION)
+            .await?;
         if found.is_empty() {
             return Ok(());
         }

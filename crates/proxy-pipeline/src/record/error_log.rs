@@ -197,13 +197,9 @@ pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem:
 /// its records, only the one of the limit is written, which a flood folds.
 pub fn count_closed_connection(worker: &Worker, client_ip: IpAddr, problem: &Problem) {
     count(worker, problem);
-    let Some(limit_type) = limit_met(problem.reason()) else {
+    let Some(reached) = reached_limit(worker, problem) else {
         return;
     };
-    worker.metrics.limit_met(limit_type);
-    if !worker.logs.borrow().warnings {
-        return;
-    }
     let context = ErrorContext {
         at: worker.time.unix(worker.time.elapsed()),
         took: Duration::ZERO,
@@ -216,13 +212,7 @@ pub fn count_closed_connection(worker: &Worker, client_ip: IpAddr, problem: &Pro
         head: None,
         route: None,
     };
-    write_limit(
-        worker,
-        problem,
-        limit_type,
-        &problem.log_message(),
-        &context,
-    );
+    note_reached(worker, &reached, &problem.log_message(), &context);
 }
 
 fn counted(detail: &Detail) -> (u64, u64) {
