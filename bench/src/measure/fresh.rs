@@ -10,6 +10,7 @@ use crate::servers::server::Server;
 use proxy_load::command::{LoadProfile, Pacing, Protocol, ResponseSize, Sample, Span};
 use proxy_load::meter;
 use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 use xtask_kit::task_error::TaskError;
 
@@ -38,13 +39,19 @@ pub(crate) fn rest(
     })
 }
 
-/// Measures the memory of a fresh process of each server, and of each route.
+/// Measures the memory of a fresh process of each server, and of each route, once the memory of
+/// loading the configuration has been returned.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "freed pages are returned after a time, and no event announces it"
+)]
 pub(crate) fn weigh(
     comparison: &mut Comparison<'_>,
     servers: &[Server],
 ) -> Result<Vec<Entry>, TaskError> {
     let mut first: Option<(u32, u64)> = None;
-    each(comparison, servers, |_, server, running| {
+    each(comparison, servers, |comparison, server, running| {
+        thread::sleep(comparison.effort.settle);
         let bytes = meter::memory_bytes(&running.family);
         let routes = server.setup.routes;
         let (first_routes, first_bytes) = *first.get_or_insert((routes, bytes));

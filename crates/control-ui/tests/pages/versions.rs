@@ -215,9 +215,10 @@ async fn a_drift_keeps_only_the_bundle_that_its_page_showed() {
         let outcome = |_| Outcome::default();
         for bundle in &bundles {
             let call = world.call_at(reports.now).await;
+            let nodes = [id];
             let assigned = world
                 .app
-                .assign_bundle(&call, world.project, *bundle, &[id]);
+                .assign_bundle(&call, world.project, *bundle, &nodes);
             assigned.await.unwrap();
             reports.send(&world, id, None, outcome).await;
         }
