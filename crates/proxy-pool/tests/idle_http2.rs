@@ -4,6 +4,7 @@
 use proxy_clock::Clock;
 use proxy_pool::{Checkout, IdleLimit, Pool, PoolSettings, StreamSlot, UpstreamStream};
 use proxy_upstream::TargetId;
+use std::io::Write;
 use std::net::TcpListener;
 use std::rc::Rc;
 use std::time::Duration;
@@ -39,16 +40,24 @@ fn live(work: impl AsyncFnOnce(&TcpListener)) {
     LocalSet::new().block_on(&runtime, work(&listener));
 }
 
-/// A new connection to `target` with one stream in use, and the target's end of it.
+/// `SETTINGS` with `SETTINGS_MAX_CONCURRENT_STREAMS` 1. [RFC 9113 §6.5]
+const ONE_STREAM: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 1];
+
+/// A new connection to `target` with its only stream in use, and the target's end of it.
 async fn busy(
     pool: &Pool<()>,
     target: TargetId,
     listener: &TcpListener,
 ) -> (StreamSlot, std::net::TcpStream) {
     let stream = TcpStream::connect(listener.local_addr().unwrap()).await;
-    let (peer, _) = listener.accept().unwrap();
-    let Checkout::Build(connecting) = pool.http2_pool().checkout(target) else {
-        panic!("another connection has room");
+    let (mut peer, _) = listener.accept().unwrap();
+    peer.write_all(&ONE_STREAM).unwrap();
+    let connecting = loop {
+        match pool.http2_pool().checkout(target) {
+            Checkout::Build(connecting) => break connecting,
+            // The settings of another connection have not arrived yet.
+            Checkout::Wait(_) | Checkout::StreamSlot(_) => tokio::task::yield_now().await,
+        }
     };
     let transport = UpstreamStream::Tcp(stream.unwrap());
     (connecting.finish(transport, None).await.unwrap(), peer)

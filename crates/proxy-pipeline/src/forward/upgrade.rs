@@ -183,7 +183,7 @@ mod tests {
         ];
         for (lines, expected) in cases {
             let mut headers = HeaderMap::new();
-            for line in *lines {
+            for line in lines.iter().copied() {
                 headers.append(UPGRADE, HeaderValue::from_static(line));
             }
             let agreed = requested.agreed(&headers);

@@ -155,9 +155,11 @@ fn a_sticky_session_stays_at_its_target_as_in_the_proxy() {
         asked.headers = vec![("Cookie".to_owned(), cookie)];
         asked
     };
-    let target = |explanation: &Explanation| match &explanation.answerer {
-        Handler::Upstream { target, .. } => target.clone(),
-        other => panic!("{other:?}"),
+    let target = |explanation: &Explanation| {
+        let Handler::Upstream { target, .. } = &explanation.answerer else {
+            panic!("{:?}", explanation.answerer);
+        };
+        target.clone()
     };
     let label = |position: usize| upstream.targets[position].label.to_string();
     // A target of weight 0 and a backup keep their sessions, and so does a draining one.
