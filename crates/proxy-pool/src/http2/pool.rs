@@ -184,18 +184,25 @@ impl Http2Pool {
                 connections,
                 ..
             } = target_pool;
-            let mut kept = 0;
             connections.retain(|connection| {
                 connection.check();
-                if settings.is_too_old(connection.since(), now) {
-                    return false;
-                }
-                let Some(since) = connection.idle_since() else {
-                    return !connection.is_over();
-                };
-                kept += 1;
-                let fits = idle_share.covers(kept);
-                fits && !is_past(since, settings.idle_for, now) && !connection.is_over()
+                let is_unused_too_long = connection
+                    .idle_since()
+                    .is_some_and(|since| is_past(since, settings.idle_for, now));
+                !is_unused_too_long
+                    && !settings.is_too_old(connection.since(), now)
+                    && !connection.is_over()
+            });
+            let is_idle = |connection: &Rc<Http2Connection>| connection.idle_since().is_some();
+            let idle = connections.iter().filter(|one| is_idle(one)).count();
+            // Takes as many places as there are, and releases those of ended connections.
+            idle_share.covers(idle);
+            let mut excess = idle.saturating_sub(idle_share.shrink(idle));
+            // The newest connections are last, and stay.
+            connections.retain(|connection| {
+                let is_excess = excess > 0 && is_idle(connection);
+                excess -= usize::from(is_excess);
+                !is_excess
             });
         }
     }
