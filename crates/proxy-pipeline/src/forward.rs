@@ -106,6 +106,7 @@ pub(crate) async fn send(
         began_at: Tick::default(),
         retries: 0,
         fresh: false,
+        was_closing: false,
     };
     let answered = match attempts.run(requested.as_ref()).await {
         Ok(answered) => answered,
@@ -188,6 +189,7 @@ impl Attempts<'_, '_> {
         let mut target = self.to.choice.target;
         loop {
             self.began_at = self.timers.clock().now();
+            self.was_closing = false;
             self.exchange.record_attempt(self.to.upstream.index, target);
             let Acquired {
                 connection,

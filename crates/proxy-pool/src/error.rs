@@ -89,6 +89,18 @@ pub enum Http2RequestError {
     UnaskedUpgrade,
 }
 
+impl Http2RequestError {
+    /// Returns true if the target ends the connection in good order, and has not processed the
+    /// request: `GOAWAY` with `NO_ERROR`. [RFC 9113 §6.8]
+    #[must_use]
+    pub fn is_graceful_close(&self) -> bool {
+        let Self::Unprocessed(error) = self else {
+            return false;
+        };
+        error.is_go_away() && error.is_remote() && error.reason() == Some(Reason::NO_ERROR)
+    }
+}
+
 impl From<h2::Error> for Http2RequestError {
     fn from(error: h2::Error) -> Self {
         let refused = error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM);

@@ -1,8 +1,10 @@
 //! HTTP/2 requests reach the target of their plan, after any reloads.
 
-use crate::support::{Http2Upstream, start};
+use crate::support::{
+    END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2Upstream, SETTINGS, frame, start,
+};
 use h2::Reason;
-use proxy_testkit::{Proxyd, RawClient, Reload, get};
+use proxy_testkit::{Proxyd, RawClient, Reload, Served, Upstream, get};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::Semaphore;
@@ -139,4 +141,63 @@ fn refusing_once(permits: &Arc<Semaphore>) -> Http2Upstream {
             }
         }
     })
+}
+
+/// Reads frames until one of this kind on a stream; returns the stream. `None` at the end.
+fn stream_of(served: &mut Served, kind: u8) -> Option<u32> {
+    loop {
+        let header = served.exactly(9).ok()?;
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        served.exactly(usize::try_from(length).unwrap()).ok()?;
+        if header[3] == kind {
+            return Some(u32::from_be_bytes(header[5..9].try_into().unwrap()));
+        }
+    }
+}
+
+#[test]
+fn a_graceful_end_of_a_connection_is_no_failure_of_its_target() {
+    const OK: &[u8] = b"\x88";
+    // Each connection serves one request. The next one arrives as it ends in good order.
+    let upstream = Upstream::start(|served| {
+        drop(served.exactly(24));
+        served.send(frame(SETTINGS, 0, 0, &[]));
+        let Some(first) = stream_of(served, HEADERS) else {
+            return;
+        };
+        served.send(frame(HEADERS, END_STREAM | END_HEADERS, first, OK));
+        if stream_of(served, HEADERS).is_some() {
+            let last_and_code = [first.to_be_bytes(), 0_u32.to_be_bytes()].concat();
+            served.send(frame(GOAWAY, 0, 0, &last_and_code));
+            served.end();
+        }
+    });
+    let kdl = format!(
+        r#"
+        listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
+        routes {{ route "all" {{ upstream "u"; circuit-breaker {{ failure-threshold 1 }} }} }}
+        upstreams {{ upstream "u" {{ target "{}"; target "127.0.0.1:9" {{ backup #true }}
+            protocol "h2"; outlier-detection {{ consecutive-failures 1 }} }} }}
+        admin {{ address "127.0.0.1:0" }}
+        system {{ worker-threads 1 }}
+        "#,
+        upstream.address()
+    );
+    let proxyd = start(&kdl, &[]);
+
+    // No part of the request was processed, so any method is sent again.
+    let post = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n";
+    for _ in 0..6 {
+        assert_eq!(proxyd.connect().ask(post).status, 200);
+    }
+
+    assert!(
+        upstream.connections() >= 3,
+        "connections are reused, and end"
+    );
+    let mut admin = RawClient::connect(proxyd.admin_address());
+    let request = "GET /admin/upstreams HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let target = admin.ask(request).json()["upstreams"]["u"]["targets"][0].clone();
+    assert_eq!(target["failed_requests"], 0, "{target}");
+    assert_eq!(target["healthy"], true, "{target}");
 }

@@ -36,6 +36,9 @@ pub(super) struct Attempts<'e, 'p> {
     pub(super) began_at: Tick,
     /// The next attempt needs a new connection: a kept one has just ended under the request.
     pub(super) fresh: bool,
+    /// A kept HTTP/2 connection has ended in good order under the request, which its target has not
+    /// processed: not the target's failure.
+    pub(super) was_closing: bool,
 }
 
 pub(super) enum AttemptOutcome {

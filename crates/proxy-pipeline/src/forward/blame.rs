@@ -7,7 +7,7 @@ use proxy_errors::{Reason, SentRequest};
 impl Attempts<'_, '_> {
     /// Returns true if the target is at fault for `reason`: see [`proxy_errors::Blame`].
     pub(super) fn is_targets_fault(&self, reason: Reason) -> bool {
-        reason.blame().is_target(self.sent_request())
+        !self.was_closing && reason.blame().is_target(self.sent_request())
     }
 
     fn sent_request(&self) -> SentRequest {

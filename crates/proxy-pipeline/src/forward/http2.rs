@@ -109,7 +109,8 @@ impl Attempts<'_, '_> {
         let is_lost = broken.is_some_and(h2::Error::is_io);
         let is_reset = broken.is_some_and(|error| error.is_reset() && error.is_remote());
         let silent = (is_lost || is_reset) && call.is_unanswered() && self.replayable;
-        let is_stale = is_lost && silent && call.was_reused();
+        self.was_closing = call.was_reused() && is_graceful_close(fault);
+        let is_stale = self.was_closing || is_lost && silent && call.was_reused();
         let cause = if unprocessed || silent {
             Some(RetryCause::Reset)
         } else {
@@ -145,7 +146,9 @@ impl Attempts<'_, '_> {
     ) -> AttemptOutcome {
         let name = &*self.to.upstream.name;
         let declined = || Problem::new(Reason::UpgradeDeclined, Detail::name(name));
-        let (head, _) = request.into_parts();
+        let reused = stream_slot.reused;
+        let (head, body) = request.into_parts();
+        let copy = head.clone();
         let connecting = extended_connect(stream_slot, head, self.timers.deadline());
         match connecting.await {
             Ok(None) => AttemptOutcome::Failed(declined()),
@@ -155,7 +158,20 @@ impl Attempts<'_, '_> {
                     None => Answered::Refusal(Box::new(head)),
                 })
             }
-            Err(fault) => AttemptOutcome::Failed(self.problem(&fault)),
+            Err(fault) => {
+                self.was_closing = reused && is_graceful_close(&fault);
+                if !self.was_closing || !self.take_stale_retry() {
+                    return AttemptOutcome::Failed(self.problem(&fault));
+                }
+                self.request = Request::from_parts(copy, body);
+                self.record_retry();
+                self.record_stale();
+                AttemptOutcome::RetrySame
+            }
         }
     }
+}
+
+fn is_graceful_close(fault: &SendError) -> bool {
+    matches!(fault, SendError::Http2Request(error) if error.is_graceful_close())
 }

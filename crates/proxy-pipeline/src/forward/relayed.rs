@@ -39,6 +39,7 @@ pub(crate) async fn connect(
         began_at: Tick::default(),
         retries: 0,
         fresh: true,
+        was_closing: false,
     };
     match attempts.connect().await {
         Ok(Dialed {
