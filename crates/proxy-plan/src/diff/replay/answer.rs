@@ -8,8 +8,8 @@ use std::fmt;
 pub enum ReplayedAnswer {
     /// A route and a service, or a refusal by the decision.
     Decided(Answer),
-    /// A rate limit of the route with this id refuses it.
-    RateLimited(String),
+    /// A rate limit refuses it: of the route with this id, or without a route one of all requests.
+    RateLimited(Option<String>),
     /// The circuit breaker of the route with this id refuses it.
     BreakerOpen(String),
 }
@@ -19,7 +19,8 @@ impl ReplayedAnswer {
     pub(super) fn route(&self) -> Option<&str> {
         match self {
             Self::Decided(answer) => answer.route.as_deref(),
-            Self::RateLimited(route) | Self::BreakerOpen(route) => Some(route),
+            Self::RateLimited(route) => route.as_deref(),
+            Self::BreakerOpen(route) => Some(route),
         }
     }
 }
@@ -28,7 +29,8 @@ impl fmt::Display for ReplayedAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Decided(answer) => answer.fmt(f),
-            Self::RateLimited(route) => write!(f, "{route} (429 by its rate limit)"),
+            Self::RateLimited(Some(route)) => write!(f, "{route} (429 by its rate limit)"),
+            Self::RateLimited(None) => f.write_str("no route (429 by a rate limit)"),
             Self::BreakerOpen(route) => write!(f, "{route} (503 by its circuit breaker)"),
         }
     }

@@ -5,15 +5,16 @@ use super::recorded_head::RecordedHead;
 use crate::decide::{Decision, Outcome};
 use crate::diff::answer::Answer;
 use crate::plan::Plan;
-use crate::route::{RoutePlan, Service};
+use crate::route::{CredentialsPlan, RoutePlan, Service};
 use crate::upstream_states::AssumeHealthy;
 use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_limits::{
     ClientKey, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateKey, RateLimitSettings,
 };
 use proxy_model as model;
 use proxy_routing::forgiving_path;
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -32,7 +33,8 @@ const MIN_KEYS_PER_LIMIT: usize = 64;
 pub(super) struct ReplaySide<'p> {
     plan: &'p Plan,
     states: AssumeHealthy,
-    /// Rate limits in their order of evaluation, by the route's index.
+    /// Rate limits in their order of evaluation, by the route's index; last those of requests
+    /// without a route.
     limits: Vec<Vec<Rc<RateRule>>>,
     /// Buckets of each keyed rate limit.
     keys_per_limit: usize,
@@ -43,8 +45,19 @@ pub(super) struct ReplaySide<'p> {
 struct RateRule {
     settings: RateLimitSettings,
     key: RateRuleKey,
+    stage: RateRuleStage,
     /// Created at the first request, since most limits of a large configuration see none.
     buckets: OnceCell<Option<KeyedBuckets>>,
+}
+
+/// The step of a request that a limit follows, as in the proxy: a field that an agent or a token may
+/// set is read after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum RateRuleStage {
+    First,
+    /// Not reached by a request that the decision refuses.
+    AfterCredentials,
+    AfterAgents,
 }
 
 #[derive(Debug)]
@@ -76,23 +89,30 @@ impl<'p> ReplaySide<'p> {
         let request = head.request(self.plan, &head.headers);
         let decision = self.plan.decide(&request, &self.states, head.at);
         let now_ns = u64::try_from(head.at.as_nanos()).unwrap_or(u64::MAX);
+        // As in the proxy, a request that is refused and one without a route take their tokens too.
+        if !self.is_admitted(&decision, head, now_ns) {
+            let route = decision.route.map(|route| route.id.to_string());
+            return ReplayedAnswer::RateLimited(route);
+        }
         if let Some(route) = decision.route
-            && !matches!(decision.outcome, Outcome::Refuse(_))
+            && !passes_breaker(route, &decision, head, now_ns)
         {
-            if !self.is_admitted(route, head, now_ns) {
-                return ReplayedAnswer::RateLimited(route.id.to_string());
-            }
-            if !passes_breaker(route, &decision, head, now_ns) {
-                return ReplayedAnswer::BreakerOpen(route.id.to_string());
-            }
+            return ReplayedAnswer::BreakerOpen(route.id.to_string());
         }
         ReplayedAnswer::Decided(Answer::new(self.plan, &decision))
     }
 
-    fn is_admitted(&self, route: &RoutePlan, head: &RecordedHead, now_ns: u64) -> bool {
-        let rules = self.limits.get(route.index).map_or(&[][..], Vec::as_slice);
-        let keys = self.keys_per_limit;
-        rules.iter().all(|rule| rule.admits(head, now_ns, keys))
+    fn is_admitted(&self, decision: &Decision<'_>, head: &RecordedHead, now_ns: u64) -> bool {
+        let rules = match decision.route {
+            Some(route) => self.limits.get(route.index),
+            None => self.limits.last(),
+        };
+        let is_refused = matches!(decision.outcome, Outcome::Refuse(_));
+        let mut reached = rules
+            .into_iter()
+            .flatten()
+            .filter(|rule| !is_refused || rule.stage != RateRuleStage::AfterCredentials);
+        reached.all(|rule| rule.admits(head, now_ns, self.keys_per_limit))
     }
 }
 
@@ -120,7 +140,8 @@ fn passes_breaker(
     true
 }
 
-/// The enforced rate limits of each route. Built-in handlers have only their own.
+/// The enforced rate limits of each route, followed by those of requests without a route. Built-in
+/// handlers have only their own.
 fn rules(plan: &Plan) -> Vec<Vec<Rc<RateRule>>> {
     let model = &**plan.model();
     let limits = &model.limits;
@@ -128,6 +149,7 @@ fn rules(plan: &Plan) -> Vec<Vec<Rc<RateRule>>> {
         Some(RateRule::new(
             RateLimitSettings::per_second(*rate?).ok()?,
             key,
+            RateRuleStage::First,
         ))
     };
     let client = per_second(
@@ -136,8 +158,8 @@ fn rules(plan: &Plan) -> Vec<Vec<Rc<RateRule>>> {
     );
     let global = per_second(limits.max_requests_per_second_global, RateRuleKey::One);
     let routes = plan.routes().iter().zip(&model.routes);
-    let rules = routes.map(|(route, settings)| {
-        let own = own_rule(settings);
+    let of_routes = routes.map(|(route, settings)| {
+        let own = own_rule(route, settings);
         let shared = if matches!(route.service, Service::Builtin(_)) {
             [None, None, None]
         } else {
@@ -148,20 +170,24 @@ fn rules(plan: &Plan) -> Vec<Vec<Rc<RateRule>>> {
                 global.clone(),
             ]
         };
-        own.into_iter()
+        let mut rules: Vec<_> = own
+            .into_iter()
             .chain(shared.into_iter().flatten())
-            .collect()
+            .collect();
+        rules.sort_by_key(|rule| rule.stage);
+        rules
     });
-    rules.collect()
+    let unrouted = [client.clone(), global.clone()].into_iter().flatten();
+    of_routes.chain([unrouted.collect()]).collect()
 }
 
-fn own_rule(route: &model::Route) -> Option<Rc<RateRule>> {
-    let limit = route
+fn own_rule(route: &RoutePlan, settings: &model::Route) -> Option<Rc<RateRule>> {
+    let limit = settings
         .policies
         .rate_limit
         .as_ref()
         .filter(|limit| !*limit.observe_only)?;
-    let settings = RateLimitSettings {
+    let bucket = RateLimitSettings {
         rate: Rate::per(limit.rate.events, limit.rate.period_secs).ok()?,
         burst: *limit.burst,
     };
@@ -171,14 +197,33 @@ fn own_rule(route: &model::Route) -> Option<Rc<RateRule>> {
         model::RateKey::Path => RateRuleKey::Path,
         model::RateKey::Route => RateRuleKey::One,
     };
-    Some(RateRule::new(settings, key))
+    let stage = RateRuleStage::new(route, &key);
+    Some(RateRule::new(bucket, key, stage))
+}
+
+impl RateRuleStage {
+    fn new(route: &RoutePlan, key: &RateRuleKey) -> Self {
+        let RateRuleKey::Header(name) = key else {
+            return Self::First;
+        };
+        if route.agents.is_some() {
+            return Self::AfterAgents;
+        }
+        match route.credentials.as_deref() {
+            Some(CredentialsPlan::Token(token)) if token.claim_names.contains(name) => {
+                Self::AfterCredentials
+            }
+            Some(CredentialsPlan::Token(_) | CredentialsPlan::Basic(_)) | None => Self::First,
+        }
+    }
 }
 
 impl RateRule {
-    fn new(settings: RateLimitSettings, key: RateRuleKey) -> Rc<Self> {
+    fn new(settings: RateLimitSettings, key: RateRuleKey, stage: RateRuleStage) -> Rc<Self> {
         Rc::new(Self {
             settings,
             key,
+            stage,
             buckets: OnceCell::new(),
         })
     }
@@ -206,12 +251,26 @@ impl RateRule {
                 buckets.admit(&RateKey::Client(client), now_ns)
             }
             RateRuleKey::Header(name) => {
-                let value = head.headers.get(name).map(HeaderValue::as_bytes);
-                buckets.admit(&RateKey::Header(value), now_ns)
+                let value = field(&head.headers, name);
+                buckets.admit(&RateKey::Header(value.as_deref()), now_ns)
             }
             RateRuleKey::Path => buckets.admit(&RateKey::Path(&forgiving_path(path).0), now_ns),
             RateRuleKey::One => buckets.admit(&RateKey::Route(0), now_ns),
         };
         decision.admitted
+    }
+}
+
+/// The value of a field, with its lines as one list; `None` without the field.
+fn field<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Cow<'h, [u8]>> {
+    let lines: Vec<&[u8]> = headers
+        .get_all(name)
+        .iter()
+        .map(HeaderValue::as_bytes)
+        .collect();
+    match lines[..] {
+        [] => None,
+        [line] => Some(Cow::Borrowed(line)),
+        _ => Some(Cow::Owned(lines.join(&b", "[..]))),
     }
 }
