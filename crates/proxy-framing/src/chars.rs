@@ -42,6 +42,24 @@ pub const fn needs_escape_in_uri(byte: u8, in_query: bool) -> bool {
     }
 }
 
+/// Escapes those bytes of `target`, a path with or without a query, that framing accepts and the
+/// URI of the `http` crate does not. The escaped target is equivalent.
+#[cold]
+#[must_use]
+pub fn escaped_for_uri(target: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(target.len() + 16);
+    let mut in_query = false;
+    for &byte in target {
+        in_query |= byte == b'?';
+        if needs_escape_in_uri(byte, in_query) {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        } else {
+            out.push(byte);
+        }
+    }
+    out
+}
+
 /// A byte of a registered name that needs no escaping. [RFC 3986 §2.3]
 pub(crate) const fn is_unreserved(byte: u8) -> bool {
     matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~')

@@ -64,7 +64,7 @@ mod start_line;
 pub mod h2;
 
 pub use authority::is_host;
-pub use chars::needs_escape_in_uri;
+pub use chars::{escaped_for_uri, needs_escape_in_uri};
 pub use error::{FramingError, FramingErrorKind};
 pub use fields::grpc_timeout::{read_grpc_timeout, write_grpc_timeout};
 pub use fields::hops::client_of;

@@ -7,7 +7,7 @@ use crate::{buffer_pool, find_byte};
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{Method, Request, Uri, Version};
-use proxy_framing::{is_name, needs_escape_in_uri};
+use proxy_framing::{escaped_for_uri, is_name};
 
 /// A request head, and its meaning for framing and connection.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl RawTarget {
     /// result is too long for the crate, or the target is malformed.
     #[must_use]
     pub fn for_uri(&self) -> Option<PathAndQuery> {
-        PathAndQuery::from_maybe_shared(Bytes::from(escaped(&self.0))).ok()
+        PathAndQuery::from_maybe_shared(Bytes::from(escaped_for_uri(&self.0))).ok()
     }
 }
 
@@ -124,7 +124,7 @@ fn read_line(Head { bytes: head, lines }: &Head, is_new: bool) -> Option<Request
     *request.uri_mut() = if let Some(uri) = read_target(&method, target.clone()) {
         uri
     } else {
-        let uri = read_target(&method, escaped(&target).into())?;
+        let uri = read_target(&method, escaped_for_uri(&target).into())?;
         request.extensions_mut().insert(origin_form(target)?);
         uri
     };
@@ -146,23 +146,6 @@ fn read_target(method: &Method, target: Bytes) -> Option<Uri> {
     let mut parts = Uri::from_maybe_shared(target).ok()?.into_parts();
     parts.path_and_query = Some(PathAndQuery::from_static("*"));
     Uri::from_parts(parts).ok()
-}
-
-/// Escapes those bytes of `target` that framing accepts and the `http` crate does not. The escaped
-/// target is equivalent.
-#[cold]
-fn escaped(target: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(target.len() + 16);
-    let mut in_query = false;
-    for &byte in target {
-        in_query |= byte == b'?';
-        if needs_escape_in_uri(byte, in_query) {
-            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
-        } else {
-            out.push(byte);
-        }
-    }
-    out
 }
 
 /// Path and query of a target, which may be an absolute URI.

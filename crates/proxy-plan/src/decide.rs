@@ -8,6 +8,7 @@ use crate::upstream_states::UpstreamStates;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_framing::escaped_for_uri;
 use proxy_model::{BuiltinHandler, UrlScheme};
 use proxy_routing::{
     Head, HostError, PathError, Readings, forgiving_path, is_plain_path, normal_host,
@@ -48,6 +49,13 @@ pub struct RequestHead<'a> {
     pub is_tls: bool,
     /// True if the peer's forwarding headers are trusted.
     pub is_peer_trusted: bool,
+}
+
+/// A path and a query in the form that the proxy decides on: with the bytes escaped that clients may
+/// send and a URI does not hold. `None` if it is no target.
+pub(crate) fn read_target(text: &str) -> Option<PathAndQuery> {
+    let plain = text.parse().ok();
+    plain.or_else(|| PathAndQuery::try_from(escaped_for_uri(text.as_bytes())).ok())
 }
 
 /// The decision about a request.

@@ -34,6 +34,8 @@ pub struct KnownHealth {
 #[derive(Debug)]
 struct IdleUpstream {
     ready: Vec<u16>,
+    /// Targets that keep their sticky sessions: all healthy ones, also if they take no new clients.
+    healthy: Vec<u16>,
     rotation: Rotation,
 }
 
@@ -44,16 +46,17 @@ pub struct IdleBalancer<'s> {
     state: &'s IdleUpstream,
 }
 
-/// The upstreams of `plan` with those targets that are ready.
-fn idle(plan: &Plan, is_ready: impl Fn(&TargetPlan) -> bool) -> Vec<IdleUpstream> {
+/// The upstreams of `plan` with all targets healthy.
+fn healthy(plan: &Plan) -> Vec<IdleUpstream> {
     let upstreams = plan.upstreams().iter().map(|upstream| {
         let targets = || upstream.targets.iter().zip(0..=u16::MAX);
-        let can_take = |target: &TargetPlan| is_ready(target) && 0 < weight(target);
+        let can_take = |target: &TargetPlan| 0 < weight(target);
         let has_other = targets().any(|(target, _)| !target.is_backup && can_take(target));
         let ready =
             targets().filter(|(target, _)| can_take(target) && !(has_other && target.is_backup));
         IdleUpstream {
             ready: ready.map(|(_, index)| index).collect(),
+            healthy: targets().map(|(_, index)| index).collect(),
             rotation: Rotation::new(upstream.targets.len(), 0),
         }
     });
@@ -69,7 +72,7 @@ impl AssumeHealthy {
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         Self {
-            upstreams: idle(plan, |_| true),
+            upstreams: healthy(plan),
         }
     }
 }
@@ -81,8 +84,11 @@ impl KnownHealth {
         let upstreams = plan.upstreams().iter().map(|upstream| {
             let targets = upstream.targets.iter().map(TargetPlan::candidate);
             let ready = HealthyTargets::new(targets);
+            let indexed = upstream.targets.iter().zip(0..=u16::MAX);
+            let healthy = indexed.filter(|(target, _)| target.state.causes().is_healthy());
             IdleUpstream {
                 ready: ready.targets().to_vec(),
+                healthy: healthy.map(|(_, index)| index).collect(),
                 rotation: Rotation::new(upstream.targets.len(), 0),
             }
         });
@@ -163,7 +169,7 @@ impl BalancerState for IdleBalancer<'_> {
 
     fn session(&self, token: StickyToken) -> Option<u16> {
         let target = self.plan.target_of(token)?;
-        self.state.ready.contains(&target).then_some(target)
+        self.state.healthy.contains(&target).then_some(target)
     }
 
     fn rotation(&self) -> &Rotation {

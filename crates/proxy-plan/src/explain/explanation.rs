@@ -25,6 +25,9 @@ pub struct Explanation {
     pub query: String,
     /// The client's address, if the request has one.
     pub client_ip: Option<IpAddr>,
+    /// Names of the request's forwarding fields that are ignored, though the listener trusts some
+    /// peers: a request is explained as one of a client, not of a trusted proxy.
+    pub ignored: Vec<&'static str>,
     /// True if the listener's connections are encrypted.
     pub is_tls: bool,
     /// The listener; `None` under a plan without listeners.
@@ -101,6 +104,7 @@ impl Plan {
                 .unwrap_or_default()
                 .to_owned(),
             client_ip: None,
+            ignored: self.ignored_claims(head),
             is_tls: head.is_tls,
             listener: self.named_listener(head.listener),
             winner: self.winner(&decision, routing_head.as_ref(), head.listener),
@@ -124,6 +128,16 @@ impl Plan {
             source: self.model.sources.file_and_line(agent.place),
         });
         named.collect()
+    }
+
+    /// Claims of a client that only a trusted proxy may make: its scheme and its address.
+    fn ignored_claims(&self, head: &RequestHead<'_>) -> Vec<&'static str> {
+        let listener = self.listeners().get(head.listener);
+        let trusts = listener.is_some_and(|listener| !listener.trusted_proxies.is_empty());
+        let claims = ["x-forwarded-for", "x-forwarded-proto"];
+        let is_ignored =
+            |name: &&str| trusts && !head.is_peer_trusted && head.headers.contains_key(*name);
+        claims.into_iter().filter(is_ignored).collect()
     }
 
     fn named_listener(&self, position: usize) -> Option<Named> {

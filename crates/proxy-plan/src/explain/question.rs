@@ -1,7 +1,7 @@
 //! A request to be explained, as given by operators and programs.
 
 use super::explanation::Explanation;
-use crate::decide::{RELAYED_METHOD, RequestHead};
+use crate::decide::{RELAYED_METHOD, RequestHead, read_target};
 use crate::plan::Plan;
 use crate::upstream_states::UpstreamStates;
 use http::header::{CONTENT_LENGTH, HOST};
@@ -201,7 +201,7 @@ impl ExplainRequest {
 impl Parts {
     fn read(url: &str, method: &Method) -> Result<Self, ExplainError> {
         let fault = || ExplainError::Url(url.to_owned());
-        let target = |text: &str| text.parse::<PathAndQuery>().map_err(|_| fault());
+        let target = |text: &str| read_target(text).ok_or_else(fault);
         if *method == Method::CONNECT {
             return Ok(Self {
                 scheme: None,

@@ -29,6 +29,7 @@ pub fn text(explanation: &Explanation) -> String {
         path,
         query,
         client_ip,
+        ignored,
         is_tls: _,
         listener,
         winner,
@@ -45,6 +46,12 @@ pub fn text(explanation: &Explanation) -> String {
         facts.row(["listener", &placed(listener)]);
     }
     request(&mut facts, host, path, *client_ip);
+    for name in ignored {
+        facts.row([
+            "ignored",
+            &format!("{name}: only a peer of `trusted-proxies` may send it"),
+        ]);
+    }
     if let Some(winner) = winner {
         facts.row(["route", &placed(&winner.route)]);
         taken(&mut facts, &winner.taken);

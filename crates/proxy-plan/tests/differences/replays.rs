@@ -63,6 +63,57 @@ fn rate_limits_count_in_the_time_of_the_records() {
     assert_eq!(replay(before, after, &many, Duration::ZERO).different, 0);
 }
 
+/// The requests that a configuration with these limits and routes refuses by a rate limit.
+fn limited(after: &str, records: &[Value]) -> Vec<String> {
+    let before = r#"route "all" { upstream "u" }"#;
+    let (old, new) = (plan(&around(before)), plan(after));
+    let mut replay = Replay::new(&old, &new);
+    for record in records {
+        replay.push(&RecordedHead::from_json(record, Duration::ZERO).unwrap());
+    }
+    let differences = replay.finish().differences;
+    let differences = differences.iter();
+    let limited = differences.filter(|one| one.after.to_string().contains("429"));
+    limited
+        .map(|one| format!("{} {}", one.requests, one.after))
+        .collect()
+}
+
+#[test]
+fn requests_that_are_refused_or_have_no_route_take_tokens_too() {
+    let limits = "limits { max-requests-per-second-per-client 1 }";
+    let small = r#"route "all" { matches { path-prefix "/a" }; upstream "u"
+        policies { max-body-size "1KB" } }"#;
+    let after = format!("{}\n{limits}", around(small));
+    let post = |bytes: u64| json!({"method": "POST", "path": "/a", "bytes_in": bytes});
+    let unrouted = json!({"method": "GET", "path": "/none"});
+
+    // The burst is ten requests: the proxy charges each of them before it looks at the outcome.
+    let refused = [vec![post(5_000); 8], vec![post(10); 5]].concat();
+    assert_eq!(limited(&after, &refused), ["3 all (429 by its rate limit)"]);
+    let missed = [vec![unrouted; 12], vec![post(10); 3]].concat();
+    let found = limited(&after, &missed);
+    assert_eq!(
+        found,
+        [
+            "3 all (429 by its rate limit)",
+            "2 no route (429 by a rate limit)"
+        ]
+    );
+}
+
+#[test]
+fn a_rate_key_is_a_whole_field_with_all_of_its_lines() {
+    let keyed = r#"route "all" { upstream "u"
+        policies { rate-limit { requests-per-second 1; burst 1; key "header:X-Key" } } }"#;
+    let with = |lines: Value| json!({"method": "GET", "path": "/", "headers": {"X-Key": lines}});
+    let same = [with(json!(["a", "b"])), with(json!("a, b"))];
+    let other = [with(json!(["a", "b"])), with(json!(["a", "c"]))];
+
+    assert_eq!(limited(&around(keyed), &same).len(), 1);
+    assert_eq!(limited(&around(keyed), &other), [""; 0]);
+}
+
 #[test]
 fn breakers_count_the_failures_that_were_recorded() {
     let before = r#"route "all" { upstream "u" }"#;
@@ -88,6 +139,16 @@ fn bodies_above_the_limit_are_refused() {
         shown(&report),
         ["1 all (upstream u) -> all (413 body_size_limit)"]
     );
+}
+
+#[test]
+fn a_recorded_target_that_the_uri_type_refuses_is_replayed() {
+    let before = r#"route "all" { upstream "u" }"#;
+    let after = r#"route "odd" { matches { path "/a<b" }; upstream "v" }
+        route "all" { upstream "u" }"#;
+    let get = |path: &str| json!({"method": "GET", "path": path});
+    let report = replay(before, after, &[get("/a<b?q=\"x\"")], Duration::ZERO);
+    assert_eq!(shown(&report), ["1 all (upstream u) -> odd (upstream v)"]);
 }
 
 #[test]

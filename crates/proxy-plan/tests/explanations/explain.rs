@@ -6,7 +6,7 @@ use proxy_errors::Reason;
 use proxy_health::HealthCause;
 use proxy_plan::explain::{Handler, Lost, MatchReason, Readiness};
 use proxy_plan::{
-    AssumeHealthy, Decision, ExplainError, KnownHealth, Outcome, RequestHead, render,
+    AssumeHealthy, Decision, ExplainError, Explanation, KnownHealth, Outcome, RequestHead, render,
 };
 use proxy_routing::DecidingRank;
 use std::net::Ipv4Addr;
@@ -135,6 +135,86 @@ fn a_backup_target_is_ready_and_waits() {
         panic!("{:?}", explanation.answerer);
     };
     assert_eq!(target, "10.0.0.2:80");
+}
+
+#[test]
+fn a_sticky_session_stays_at_its_target_as_in_the_proxy() {
+    let plan = plan(
+        "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }\n\
+         upstreams { upstream \"u\" { load-balancing \"sticky\"; target \"10.0.0.1:80\"\n\
+             target \"10.0.0.2:80\" { weight 0 }; target \"10.0.0.3:80\" { backup #true } } }\n\
+         routes { route \"all\" { upstream \"u\" } }",
+    );
+    let upstream = &plan.upstreams()[0];
+    let sticky = upstream.balancing.sticky.as_ref().unwrap();
+    let asked = |position: usize| {
+        let value = sticky.tokens[position].value();
+        let value = std::str::from_utf8(&value).unwrap();
+        let mut asked = request("GET /");
+        let cookie = format!("{}={value}", sticky.cookie);
+        asked.headers = vec![("Cookie".to_owned(), cookie)];
+        asked
+    };
+    let target = |explanation: &Explanation| {
+        let Handler::Upstream { target, .. } = &explanation.answerer else {
+            panic!("{:?}", explanation.answerer);
+        };
+        target.clone()
+    };
+    let label = |position: usize| upstream.targets[position].label.to_string();
+    // A target of weight 0 and a backup keep their sessions, and so does a draining one.
+    upstream.targets[0].state.drain(true);
+    for position in 0..3 {
+        let (known, assumed) = (KnownHealth::new(&plan), AssumeHealthy::new(&plan));
+        let known = asked(position).ask(&plan, &known).unwrap();
+        assert_eq!(target(&known), label(position));
+        let assumed = asked(position).ask(&plan, &assumed).unwrap();
+        assert_eq!(target(&assumed), label(position));
+    }
+    // An unhealthy one does not.
+    let state = &upstream.targets[2].state;
+    state.fail(HealthCause::ActiveCheck, "refused", SystemTime::UNIX_EPOCH);
+    let known = asked(2).ask(&plan, &KnownHealth::new(&plan)).unwrap();
+    assert!(!matches!(&known.answerer, Handler::Upstream { target, .. } if *target == label(2)));
+}
+
+#[test]
+fn a_target_that_clients_may_send_is_explained() {
+    let text = "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }\n\
+         upstreams { upstream \"u\" { target \"10.0.0.1:80\" } }\n\
+         routes { route \"odd\" { matches { path-prefix \"/a\" }; upstream \"u\" } }";
+    for url in ["/a<b", "/a?q=\"x\"", "http://a.test/a`b?<>", "/a{b}|c^d"] {
+        let explanation = explain(text, &format!("GET {url}"));
+        let route = explanation.winner.map(|winner| winner.route.name);
+        assert_eq!(route.as_deref(), Some("odd"), "{url}");
+    }
+}
+
+#[test]
+fn claims_that_only_a_trusted_proxy_may_make_are_named() {
+    let text = |trusted: &str| {
+        format!(
+            "listeners {{ listener \"web\" {{ address \"127.0.0.1:8080\"; {trusted} }} }}\n\
+             routes {{ route \"all\" {{ redirect \"https\" }} }}"
+        )
+    };
+    let line = "GET / X-Forwarded-Proto:https";
+    let trusting = explain(&text("trusted-proxies \"10.0.0.0/8\""), line);
+
+    assert_eq!(trusting.ignored, ["x-forwarded-proto"]);
+    let page = render::text(&trusting);
+    assert!(
+        page.contains("x-forwarded-proto: only a peer of `trusted-proxies`"),
+        "{page}"
+    );
+    assert_eq!(
+        render::json(&trusting)["request"]["ignored"][0],
+        "x-forwarded-proto"
+    );
+    assert!(
+        explain(&text(""), line).ignored.is_empty(),
+        "no peer is trusted"
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The head of a recorded request, from a line of JSON.
 
-use crate::decide::RequestHead;
+use crate::decide::{RequestHead, read_target};
 use crate::plan::Plan;
 use http::header::CONTENT_LENGTH;
 use http::uri::PathAndQuery;
@@ -58,7 +58,7 @@ impl RecordedHead {
             listener: text("listener").map(str::to_owned),
             target: match method {
                 Method::CONNECT => None,
-                _ => Some(target.parse().ok()?),
+                _ => Some(read_target(target)?),
             },
             method,
             host: text("host").unwrap_or_default().to_owned(),
