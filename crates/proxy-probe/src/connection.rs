@@ -1,7 +1,7 @@
 //! One connection for one check.
 
 use crate::error::CheckError;
-use crate::settings::ProbeSettings;
+use crate::settings::{Check, ProbeSettings};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -10,9 +10,11 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::ClientConfig;
 use tokio_util::task::AbortOnDropHandle;
 
 /// A connection that a request can be sent by.
@@ -41,8 +43,17 @@ async fn connect_to(
     let Some((tls, name)) = &settings.tls else {
         return Ok(Box::new(stream));
     };
-    let connector = TlsConnector::from(tls.config());
+    let connector = TlsConnector::from(offering(tls.config(), settings));
     Ok(Box::new(connector.connect(name.clone(), stream).await?))
+}
+
+/// `config` with the protocol of the check. The gRPC health protocol is HTTP/2, also towards an
+/// upstream whose requests are sent by HTTP/1.1.
+fn offering(mut config: Arc<ClientConfig>, settings: &ProbeSettings) -> Arc<ClientConfig> {
+    if matches!(settings.check, Check::Grpc { .. }) && !settings.http2 {
+        Arc::make_mut(&mut config).alpn_protocols = vec![b"h2".to_vec()];
+    }
+    config
 }
 
 /// Sends `request` by HTTP/1.1 or, with `http2`, by HTTP/2. The connection lives as long as the

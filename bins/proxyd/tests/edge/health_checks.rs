@@ -1,7 +1,9 @@
 //! Health checks by HTTP/2 and over TLS.
 #![expect(clippy::disallowed_methods, reason = "a test waits for a result")]
 
-use crate::support::{Authority, BINARY, Http2Upstream, TlsUpstream, server_config};
+use crate::support::{
+    Authority, BINARY, Http2Upstream, TlsUpstream, UpstreamOptions, server_config,
+};
 use proxy_testkit::{Launch, Proxyd, RawClient};
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -115,4 +117,24 @@ fn a_check_of_an_upstream_with_tls_is_made_over_tls_and_verified() {
         last_error.starts_with("health check: cannot connect: "),
         "{last_error}"
     );
+}
+
+#[test]
+fn a_grpc_check_is_made_by_http2_for_any_upstream_with_tls() {
+    let root = Authority::new("root");
+    let options = UpstreamOptions {
+        tls: Some(server_config(&root.issue(&["up.test"]), None, &["h2"])),
+        ..UpstreamOptions::default()
+    };
+    let upstream = Http2Upstream::with_options(options, |request| async {
+        let fields = [("content-type", "application/grpc")];
+        let trailers = [("grpc-status", "0")];
+        request.reply_with(&fields, vec![0, 0, 0, 0, 2, 8, 1], &trailers);
+    });
+    // Requests go by HTTP/1.1, the default.
+    let tls = "tls { sni \"up.test\"; ca-file \"root.pem\" }";
+    let check = format!("health-check {{ type \"grpc\"; {QUICK} }}");
+    let proxyd = running(upstream.address, &format!("{tls}; {check}"), &root);
+
+    wait(&proxyd, has_passed);
 }
