@@ -35,7 +35,7 @@ pub use limits::in_flight_limit::InFlightLimit;
 pub use limits::route_limits::{RateBuckets, RateRule, RateStage, RouteLimits};
 pub use limits::shared_limit::SharedLimit;
 pub use pipeline::handle;
-pub use record::error_log::log_connection_problem;
+pub use record::error_log::{count_closed_connection, log_connection_problem};
 pub use relay::{Relay, RelayStream, open_relay};
 pub use response::body::{Body, BodyError};
 pub use response::early_refusal::{UnreadRequest, refuse_unread};

@@ -1,7 +1,9 @@
 //! Limits on connections: per client, per route, and of the process.
 
 use crate::installed::Installed;
-use crate::support::{BINARY, Busy, Config, METRICS, metric, pause, reason, refusal, target};
+use crate::support::{
+    BINARY, Busy, Config, METRICS, admin, metric, pause, reason, refusal, target,
+};
 use proxy_testkit::{End, Gate, Launch, Proxyd, RawClient, Response, Upstream, get};
 
 const BEHIND_A_BALANCER: &str = r#"proxy-protocol #true; trusted-proxies "127.0.0.0/8""#;
@@ -202,4 +204,26 @@ fn a_connection_with_a_request_stays_when_descriptors_run_out() {
     busy.gate.open();
 
     assert_eq!(busy.client.response().status, 200);
+}
+
+#[test]
+fn rejected_connections_of_a_flood_are_all_counted() {
+    // More than a worker answers at once: the rest is closed without an answer.
+    const REJECTED: usize = 300;
+    let upstream = Upstream::saying("");
+    let proxyd = Config::to(&upstream)
+        .top("limits { max-total-connections 1 }; system { worker-threads 1 }")
+        .top("admin { address \"127.0.0.1:0\" }")
+        .start();
+    let mut first = proxyd.connect();
+    assert_eq!(first.ask(get("/", &[])).status, 200);
+
+    let rejected: Vec<_> = (0..REJECTED).map(|_| proxyd.connect()).collect();
+    // Connections are accepted in order: after this one, all have been rejected.
+    let last = RawClient::end_of_new(proxyd.address());
+
+    let stats = admin(&proxyd, "/admin/stats");
+    let limit = &stats["limits"]["max-total-connections"];
+    assert_eq!(limit["rejected"], REJECTED + 1, "{last:?} {stats}");
+    drop(rejected);
 }

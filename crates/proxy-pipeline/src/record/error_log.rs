@@ -40,13 +40,7 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         route,
     } = *context;
     let reason = problem.reason();
-    worker
-        .metrics
-        .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
-    let setting = setting(worker, problem);
-    if let Some(setting) = setting.and_then(LimitSetting::from_path) {
-        worker.metrics.rejected(setting);
-    }
+    let setting = count(worker, problem);
     if reason == Reason::ClientAborted {
         return;
     }
@@ -89,6 +83,19 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         field: problem.field(),
         setting,
     });
+}
+
+/// Counts `problem` by its reason, and by the setting of its limit, which is returned.
+fn count(worker: &Worker, problem: &Problem) -> Option<&'static str> {
+    let reason = problem.reason();
+    worker
+        .metrics
+        .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    let setting = setting(worker, problem);
+    if let Some(setting) = setting.and_then(LimitSetting::from_path) {
+        worker.metrics.rejected(setting);
+    }
+    setting
 }
 
 /// The setting of the limit that was reached; of the two memory limits, the active one.
@@ -162,6 +169,38 @@ pub fn log_connection_problem(worker: &Worker, client: &ConnectionInfo, problem:
         route: None,
     };
     log_problem(worker, problem, &context);
+}
+
+/// Counts a connection from `client_ip` that was closed without a response because of a limit. Of
+/// its records, only the one of the limit is written, which a flood folds.
+pub fn count_closed_connection(worker: &Worker, client_ip: IpAddr, problem: &Problem) {
+    count(worker, problem);
+    let Some(limit_type) = limit_met(problem.reason()) else {
+        return;
+    };
+    worker.metrics.limit_met(limit_type);
+    if !worker.logs.borrow().warnings {
+        return;
+    }
+    let context = ErrorContext {
+        at: worker.time.unix(worker.time.elapsed()),
+        took: Duration::ZERO,
+        correlation_id: "",
+        trace_id: None,
+        client_ip,
+        status: problem.status().as_u16(),
+        upstream: None,
+        target: None,
+        head: None,
+        route: None,
+    };
+    write_limit(
+        worker,
+        problem,
+        limit_type,
+        &problem.log_message(),
+        &context,
+    );
 }
 
 fn counted(detail: &Detail) -> (u64, u64) {

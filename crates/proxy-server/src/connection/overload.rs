@@ -9,13 +9,14 @@ use crate::connection::timeout::ConnectionDeadline;
 use proxy_clock::Deadline;
 use proxy_errors::Problem;
 use proxy_pipeline::{
-    ConnectionInfo, Peer, UnreadRequest, Worker, log_connection_problem, refuse_unread,
+    ConnectionInfo, Peer, UnreadRequest, Worker, count_closed_connection, log_connection_problem,
+    refuse_unread,
 };
 use std::cell::Cell;
 use std::rc::Rc;
 
 /// Maximum number of connections per worker and listener being rejected with a response; further
-/// ones are closed without one.
+/// ones are closed without one, and counted.
 const MAX_REJECTIONS_IN_PROGRESS: u32 = 256;
 
 /// Number of connections to one listener that one worker is rejecting.
@@ -39,15 +40,16 @@ pub(crate) fn reject(
     rejected: Rejected,
     stream: ClientSocket,
 ) {
-    let Some(slot) = RejectionSlot::take(rejections) else {
-        return;
-    };
     let Rejected {
         settings,
         listener,
         peer,
         problem,
     } = rejected;
+    let Some(slot) = RejectionSlot::take(rejections) else {
+        count_closed_connection(&worker, peer.ip, &problem);
+        return;
+    };
     tokio::task::spawn_local(async move {
         let terms = Rc::clone(&settings.terms);
         let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
