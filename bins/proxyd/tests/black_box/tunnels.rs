@@ -55,6 +55,29 @@ fn a_426_names_the_protocols_that_it_requires() {
 }
 
 #[test]
+fn a_target_chooses_among_the_protocols_that_the_client_offers() {
+    let upstream = Upstream::start(|served| {
+        served.request();
+        served.send(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other/2\r\n\r\nhi",
+        );
+        served.end();
+    });
+    let proxyd = Config::to(&upstream).start();
+    let mut client = proxyd.connect();
+
+    let offered = "Connection: Upgrade\r\nUpgrade: h2c, websocket\r\nUpgrade: other/2\r\n";
+    let answer = client.ask(request("GET /ws", offered, ""));
+
+    assert_eq!(answer.status, 101);
+    assert_eq!(answer.fields.get("upgrade"), Some("other/2"));
+    assert_eq!(client.exactly(2).unwrap(), b"hi");
+    // HTTP/2 is not tunnelled: the target cannot choose it.
+    let seen = upstream.last_request().fields;
+    assert_eq!(seen.get("upgrade"), Some("websocket, other/2"));
+}
+
+#[test]
 fn the_last_request_of_a_connection_may_upgrade_it() {
     let switching = Upstream::websocket();
     let proxyd = Config::to(&switching)

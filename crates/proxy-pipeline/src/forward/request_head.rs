@@ -127,9 +127,9 @@ fn insert_http1_fields(
     takes_trailers: bool,
     length: Length,
 ) {
-    if let Some(RequestedUpgrade { protocol, key, .. }) = upgrade {
+    if let Some(RequestedUpgrade { protocols, key, .. }) = upgrade {
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        headers.insert(UPGRADE, protocol.clone());
+        headers.insert(UPGRADE, protocols.clone());
         if let Some(key) = key {
             headers.insert(SEC_WEBSOCKET_KEY, key.clone());
         }
@@ -192,21 +192,22 @@ fn wanted(
             // The response to HEAD has no body, and so no protocol after it.
             return None;
         }
-        let protocol = hop_by_hop::wanted_upgrade(&head.headers)?;
+        let protocols = hop_by_hop::wanted_upgrade(&head.headers)?;
         let key = head.headers.as_map().get(SEC_WEBSOCKET_KEY);
         let theirs = key.filter(|_| upstream.http2).cloned();
         // Over HTTP/2 only WebSocket can be tunnelled; other requests are forwarded without the
         // upgrade.
-        let is_known = theirs.is_some() && protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+        let is_websocket = |name: &[u8]| name.eq_ignore_ascii_case(websocket::PROTOCOL.as_bytes());
+        let is_known = theirs.is_some() && hop_by_hop::list_members(&protocols).any(is_websocket);
         return (is_known || !upstream.http2).then_some(RequestedUpgrade {
-            protocol,
+            protocols,
             key: None,
             theirs,
         });
     }
     let ExtendedConnectProtocol(protocol) = head.extensions.get()?;
     Some(RequestedUpgrade {
-        protocol: protocol.clone(),
+        protocols: protocol.clone(),
         key: Some(websocket::key(worker.ids.random_bytes())),
         theirs: None,
     })
@@ -241,7 +242,8 @@ fn into_http2(
     head.uri = Uri::from_parts(parts).unwrap_or_default();
     if requested.is_some() {
         head.method = Method::CONNECT;
-        head.extensions.insert(Protocol::from_static("websocket"));
+        head.extensions
+            .insert(Protocol::from_static(websocket::PROTOCOL));
         headers.remove(SEC_WEBSOCKET_KEY);
         headers.remove(CONTENT_LENGTH);
     }

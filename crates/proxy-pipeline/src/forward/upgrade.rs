@@ -1,6 +1,7 @@
 //! Protocol upgrades: `101 Switching Protocols`, or a 200 over HTTP/2.
 
 use crate::exchange::Exchange;
+use crate::headers::hop_by_hop::list_members;
 use crate::headers::{names, websocket};
 use crate::record::exchange_record::AgreedUpgrade;
 use crate::response::body::Body;
@@ -13,9 +14,11 @@ use proxy_errors::{Detail, Problem, Reason};
 use proxy_plan::RoutePlan;
 use proxy_pool::{Connection, ConnectionPermit, Tunnel};
 
+/// An upgrade that a client has requested.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestedUpgrade {
-    pub(crate) protocol: HeaderValue,
+    /// Acceptable protocols, as a list without `h2c`. [RFC 9110 §7.8]
+    pub(crate) protocols: HeaderValue,
     /// The `Sec-WebSocket-Key` that the proxy generated for an HTTP/2 client.
     pub(crate) key: Option<HeaderValue>,
     /// The key of an HTTP/1.1 client, if it is not forwarded.
@@ -28,12 +31,23 @@ impl RequestedUpgrade {
         self.key.is_some()
     }
 
-    fn is_met_by(&self, headers: &HeaderMap) -> bool {
-        let agreed = headers.get(UPGRADE).map(HeaderValue::as_bytes);
-        let same = agreed.is_some_and(|it| it.eq_ignore_ascii_case(self.protocol.as_bytes()));
+    /// The protocol to which a target with these fields has switched; `None` if it is none of the
+    /// requested ones.
+    fn agreed(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let mut lines = headers.get_all(UPGRADE).iter();
+        let agreed = lines.next()?;
+        // A list names layers of protocols, of which the client must have requested all.
+        let mut layers = list_members(agreed).peekable();
+        layers.peek()?;
+        let is_requested = |layer: &[u8]| {
+            let mut requested = list_members(&self.protocols);
+            requested.any(|protocol| protocol.eq_ignore_ascii_case(layer))
+        };
+        let is_met = lines.next().is_none() && layers.all(is_requested);
         let key = self.key.as_ref();
         let answer = headers.get(SEC_WEBSOCKET_ACCEPT);
-        same && key.is_none_or(|key| websocket::is_answered(key, answer))
+        let is_answered = key.is_none_or(|key| websocket::is_answered(key, answer));
+        (is_met && is_answered).then(|| agreed.clone())
     }
 }
 
@@ -45,11 +59,20 @@ pub(crate) fn switch(
     head: http::response::Parts,
     requested: Option<&RequestedUpgrade>,
 ) -> Result<Response<Body>, Problem> {
-    let Some(requested) = requested.filter(|requested| requested.is_met_by(&head.headers)) else {
+    let agreed = requested.and_then(|requested| {
+        let protocol = requested.agreed(&head.headers)?;
+        Some((requested, protocol))
+    });
+    let Some((requested, protocol)) = agreed else {
         return Err(Problem::new(Reason::UnaskedUpgrade, Detail::None));
     };
     let (tunnel, permit) = connection.into_tunnel();
-    Ok(agree(exchange, route, tunnel, permit, head, requested))
+    let agreed = Agreed {
+        requested,
+        protocol,
+        head,
+    };
+    Ok(agree(exchange, route, tunnel, permit, agreed))
 }
 
 /// Stores the tunnel of a shared connection in the record of the exchange.
@@ -68,7 +91,12 @@ pub(crate) fn open(
         let answer = websocket::answer(key);
         head.headers.insert(SEC_WEBSOCKET_ACCEPT, answer);
     }
-    Ok(agree(exchange, route, tunnel, None, head, requested))
+    let agreed = Agreed {
+        requested,
+        protocol: HeaderValue::from_static(websocket::PROTOCOL),
+        head,
+    };
+    Ok(agree(exchange, route, tunnel, None, agreed))
 }
 
 /// Removes the fields that describe the body of a refused extended CONNECT, which is not forwarded.
@@ -89,14 +117,26 @@ pub(super) fn remove_content_fields(headers: &mut HeaderMap) {
     }
 }
 
+/// A switch of protocols by the target.
+struct Agreed<'r> {
+    requested: &'r RequestedUpgrade,
+    /// The protocol that the target has chosen.
+    protocol: HeaderValue,
+    head: http::response::Parts,
+}
+
 fn agree(
     exchange: &mut Exchange,
     route: &RoutePlan,
     tunnel: Tunnel,
     permit: Option<ConnectionPermit>,
-    mut head: http::response::Parts,
-    requested: &RequestedUpgrade,
+    agreed: Agreed<'_>,
 ) -> Response<Body> {
+    let Agreed {
+        requested,
+        protocol,
+        mut head,
+    } = agreed;
     response_head::apply(exchange.response_edits(route), &mut head);
     head.headers.remove(names::KEEP_ALIVE);
     // Some targets send a length of 0; a tunnel follows all the same. [RFC 9110 §8.6]
@@ -108,7 +148,7 @@ fn agree(
         let upgrade = HeaderValue::from_static("upgrade");
         head.status = StatusCode::SWITCHING_PROTOCOLS;
         head.headers.insert(CONNECTION, upgrade);
-        head.headers.insert(UPGRADE, requested.protocol.clone());
+        head.headers.insert(UPGRADE, protocol);
     }
     exchange.record().upgrade = Some(Box::new(AgreedUpgrade {
         tunnel,
@@ -116,4 +156,38 @@ fn agree(
         idle: route.timeouts.tunnel_idle,
     }));
     Response::from_parts(head, Body::bytes(Bytes::new()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_chooses_among_the_requested_protocols() {
+        let requested = RequestedUpgrade {
+            protocols: HeaderValue::from_static("websocket, HTTP/3.0, foo/1"),
+            key: None,
+            theirs: None,
+        };
+        let cases: &[(&[&'static str], Option<&str>)] = &[
+            (&["websocket"], Some("websocket")),
+            (&["WebSocket"], Some("WebSocket")),
+            (&["foo/1"], Some("foo/1")),
+            (&["foo/1, websocket"], Some("foo/1, websocket")),
+            (&["foo/2"], None),
+            (&["h2c"], None),
+            (&["websocket, h2c"], None),
+            (&["websocket", "foo/1"], None),
+            (&[""], None),
+            (&[], None),
+        ];
+        for (lines, expected) in cases {
+            let mut headers = HeaderMap::new();
+            for line in lines.iter().copied() {
+                headers.append(UPGRADE, HeaderValue::from_static(line));
+            }
+            let agreed = requested.agreed(&headers);
+            assert_eq!(agreed.as_ref().map(|it| it.to_str().unwrap()), *expected);
+        }
+    }
 }

@@ -46,7 +46,8 @@ pub(crate) fn strip_response(headers: &mut HeaderMap) {
     strip(headers, &KnownHeaders::hop_by_hop_of(headers));
 }
 
-/// The protocol of a requested upgrade: `Upgrade`, if `Connection` lists it.
+/// The protocols of a requested upgrade, as a list in the client's order of preference: the members
+/// of all `Upgrade` lines except `h2c`, if `Connection` lists `upgrade`. [RFC 9110 §7.8]
 pub(crate) fn wanted_upgrade(headers: &IndexedHeaders) -> Option<HeaderValue> {
     if !headers.has(KnownHeaders::UPGRADE) || !headers.has(KnownHeaders::CONNECTION) {
         return None;
@@ -55,11 +56,21 @@ pub(crate) fn wanted_upgrade(headers: &IndexedHeaders) -> Option<HeaderValue> {
     let named = headers
         .get_all(CONNECTION)
         .iter()
-        .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("upgrade")));
-    let protocol = headers.get(UPGRADE).filter(|_| named)?;
+        .any(|value| list_members(value).any(|name| name.eq_ignore_ascii_case(b"upgrade")));
+    if !named {
+        return None;
+    }
     // h2c is never tunnelled: HTTP/2 is terminated by this proxy.
-    let is_h2c = protocol.as_bytes().eq_ignore_ascii_case(b"h2c");
-    (!is_h2c).then(|| protocol.clone())
+    let protocols: Vec<&[u8]> = headers
+        .get_all(UPGRADE)
+        .iter()
+        .flat_map(list_members)
+        .filter(|protocol| !protocol.eq_ignore_ascii_case(b"h2c"))
+        .collect();
+    if protocols.is_empty() {
+        return None;
+    }
+    HeaderValue::from_bytes(&protocols.join(&b", "[..])).ok()
 }
 
 /// Returns true if the sender accepts trailers. [RFC 9110 §10.1.4]
@@ -69,7 +80,7 @@ pub(crate) fn takes_trailers(headers: &IndexedHeaders) -> bool {
             .as_map()
             .get_all(TE)
             .iter()
-            .any(|value| names_in(value).any(|name| name.eq_ignore_ascii_case("trailers")))
+            .any(|value| list_members(value).any(|name| name.eq_ignore_ascii_case(b"trailers")))
 }
 
 /// Prepares a head for agents: removes claims of untrusted peers, and the fields that `Connection`
@@ -86,23 +97,23 @@ pub(crate) fn strip_for_agents(headers: &mut IndexedHeaders, is_trusted: bool) {
 
 /// Removes the fields that `Connection` nominates, and its members except protocol options.
 fn keep_protocol_options(headers: &mut HeaderMap) {
-    strip_nominated(headers, |name| is_protocol_option(name.as_str()));
+    strip_nominated(headers, |name| is_protocol_option(name.as_str().as_bytes()));
     let options: Vec<_> = headers
         .get_all(CONNECTION)
         .iter()
-        .flat_map(names_in)
+        .flat_map(list_members)
         .filter(|name| is_protocol_option(name))
         .collect();
-    if let Ok(options) = HeaderValue::try_from(options.join(", ")) {
+    if let Ok(options) = HeaderValue::from_bytes(&options.join(&b", "[..])) {
         headers.insert(CONNECTION, options);
     }
 }
 
 /// Returns true if `name` is a protocol option in `Connection`, not a field to remove.
-fn is_protocol_option(name: &str) -> bool {
+fn is_protocol_option(name: &[u8]) -> bool {
     ["close", "http2-settings", "keep-alive", "te", "upgrade"]
         .iter()
-        .any(|option| name.eq_ignore_ascii_case(option))
+        .any(|option| name.eq_ignore_ascii_case(option.as_bytes()))
 }
 
 #[inline]
@@ -145,8 +156,8 @@ fn strip_nominated(headers: &mut HeaderMap, is_kept: impl Fn(&HeaderName) -> boo
     let nominated: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
-        .flat_map(names_in)
-        .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+        .flat_map(list_members)
+        .filter_map(|name| HeaderName::from_bytes(name).ok())
         .filter(|name| !is_protected(name) && !is_kept(name))
         .collect();
     for name in nominated {
@@ -159,11 +170,13 @@ fn is_protected(name: &HeaderName) -> bool {
     [CONTENT_LENGTH, HOST, names::CORRELATION_ID].contains(name) || is_claim(name.as_str())
 }
 
-fn names_in(value: &HeaderValue) -> impl Iterator<Item = &str> {
-    let list = value.to_str().unwrap_or_default();
-    list.split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
+/// The members of a list, without empty ones. A member with a byte outside ASCII does not hide the
+/// others. [RFC 9110 §5.6.1]
+pub(crate) fn list_members(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
+    let members = value.as_bytes().split(|byte| *byte == b',');
+    members
+        .map(<[u8]>::trim_ascii)
+        .filter(|member| !member.is_empty())
 }
 
 #[cfg(test)]
@@ -197,6 +210,26 @@ mod tests {
         ]);
 
         assert_eq!(kept, ["x-kept"]);
+    }
+
+    #[test]
+    fn a_byte_outside_ascii_does_not_save_nominated_fields() {
+        let fields = |value: &[u8]| {
+            let mut headers = head(&[("x-secret", "1"), ("x-kept", "2"), ("upgrade", "a")]);
+            headers.insert(CONNECTION, HeaderValue::from_bytes(value).unwrap());
+            headers
+        };
+        for value in [b"x-secret, \xff".as_slice(), b"\xe9,x-secret,upgrade"] {
+            let mut response = fields(value);
+            strip_response(&mut response);
+            assert!(response.keys().eq(["x-kept"]), "{response:?}");
+
+            let mut asked = IndexedHeaders::from(fields(value));
+            strip_for_agents(&mut asked, false);
+            assert!(!asked.as_map().contains_key("x-secret"));
+        }
+        let asked = fields(b"\xe9, Upgrade");
+        assert_eq!(wanted_upgrade(&IndexedHeaders::from(asked)).unwrap(), "a");
     }
 
     #[test]
@@ -240,10 +273,16 @@ mod tests {
         ]);
         let unasked = head(&[("connection", "keep-alive"), ("upgrade", "websocket")]);
         let h2c = head(&[("connection", "upgrade"), ("upgrade", "h2c")]);
+        let list = head(&[
+            ("connection", "upgrade"),
+            ("upgrade", "H2C,websocket"),
+            ("upgrade", "HTTP/3.0 , , foo/1"),
+        ]);
 
         let wanted = |headers: HeaderMap| wanted_upgrade(&IndexedHeaders::from(headers));
         assert_eq!(wanted(asked).unwrap(), "websocket");
         assert_eq!(wanted(unasked), None);
         assert_eq!(wanted(h2c), None);
+        assert_eq!(wanted(list).unwrap(), "websocket, HTTP/3.0, foo/1");
     }
 }

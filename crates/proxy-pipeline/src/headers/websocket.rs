@@ -6,6 +6,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 
+/// The protocol's name in `Upgrade` and in `:protocol`.
+pub(crate) const PROTOCOL: &str = "websocket";
+
 const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// A `Sec-WebSocket-Key` from random bytes.

@@ -70,7 +70,9 @@ fn upgrades() -> Vec<Row> {
         ),
         row(
             "Connection: Upgrade\r\nUpgrade: h2c, websocket",
-            get().without("http2-settings"),
+            get()
+                .without("http2-settings")
+                .with("upgrade", "websocket"),
         ),
         // A body precedes the protocol switch. [RFC 9110 §7.8]
         Row::new("an upgrade with a body", *b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 2\r\n\r\nhi", Expected::Received(seen("POST", "/").body("hi").with("content-length", "2"))),
