@@ -1,9 +1,10 @@
-//! A limit on the idle connections to one target, shared by the pools of all workers.
+//! A limit on idle connections, shared by the pools of all workers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The maximum number of idle connections to one target, over all workers. Clones share the limit.
+/// The maximum number of idle connections to the targets that share the limit, over all workers.
+/// Clones share the limit.
 #[derive(Clone, Debug)]
 pub struct IdleLimit(Arc<Idle>);
 
@@ -37,6 +38,12 @@ impl IdleLimit {
         self.0.max.store(max, Ordering::Relaxed);
     }
 
+    /// Returns true if both are clones of one limit.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// Number of places taken by pools for idle connections.
     #[must_use]
     pub fn held(&self) -> u32 {
@@ -58,7 +65,7 @@ impl IdleShare {
     }
 
     pub(crate) fn is_of(&self, limit: &IdleLimit) -> bool {
-        Arc::ptr_eq(&self.limit.0, &limit.0)
+        self.limit.is_same(limit)
     }
 
     /// Returns true if there are places for `idle` connections.

@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct PoolSettings {
     /// The target. Connections to other targets are neither accepted nor returned.
     pub target: TargetId,
-    /// Maximum number of idle connections, over all workers.
+    /// Maximum number of idle connections, over all workers; other targets may share it.
     pub idle_limit: IdleLimit,
     /// Maximum idle time of a connection.
     pub idle_for: Duration,

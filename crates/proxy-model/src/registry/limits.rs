@@ -77,7 +77,8 @@ settings! {
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)
             .enforced("proxy-server", "connections_over_the_limit_are_answered_503_and_closed");
-    /// Idle connections kept to one target, unless its upstream sets another number. 0 disables it.
+    /// Idle connections kept to all targets of an upstream together, unless the upstream sets
+    /// `max-idle`, which is for each target. 0 disables it.
     MAX_IDLE_CONNECTIONS_PER_UPSTREAM: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-idle-connections-per-upstream", 0, 1_000_000, "connections")
             .or(100)

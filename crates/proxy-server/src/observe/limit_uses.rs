@@ -17,7 +17,7 @@ pub(crate) struct LimitUses {
     pub(crate) shared: Arc<Shared>,
     /// Connections of each route.
     pub(crate) routes: Vec<ClientShareLimit>,
-    /// Idle connections to each target.
+    /// Idle connections of each upstream without a number of its own.
     pub(crate) idle: Vec<IdleLimit>,
 }
 
