@@ -36,7 +36,7 @@ pub use config::worst_case::WorstCase;
 pub use control_loop::configuration::{failed_tests_and_files, load, worst_case};
 pub use error::apply_error::ApplyError;
 pub use error::start_error::StartError;
-pub use listen::BindError;
+pub use listen::{BindError, probe_tcp, probe_udp};
 pub use observe::events::Events;
 pub use process::run;
 pub use process::server_handle::{HandleOptions, ServerHandle};

@@ -44,6 +44,15 @@ impl BindError {
         }
     }
 
+    /// The error with `holder`, the part of this process that has the address, in place of another
+    /// process; unchanged for another cause.
+    pub(crate) fn held_by(mut self, holder: Option<String>) -> Self {
+        if let Some(holder) = holder.filter(|_| self.source.kind() == io::ErrorKind::AddrInUse) {
+            self.why = holder;
+        }
+        self
+    }
+
     /// An error of the UDP socket at `address`.
     fn udp(address: SocketAddr, source: io::Error) -> Self {
         Self {
@@ -185,6 +194,35 @@ impl BoundAddress {
     }
 }
 
+/// Returns true if this host cannot bind both addresses at once. Sockets of IPv6 take no addresses
+/// of IPv4.
+pub(crate) fn overlaps(one: &BindAddress, other: &BindAddress) -> bool {
+    let (BindAddress::Tcp(one), BindAddress::Tcp(other)) = (one, other) else {
+        return one == other;
+    };
+    let (ip, other_ip) = (one.ip(), other.ip());
+    let is_wide = ip.is_unspecified() || other_ip.is_unspecified();
+    let is_same_host = ip == other_ip || is_wide && ip.is_ipv4() == other_ip.is_ipv4();
+    is_same_host && one.port() == other.port() && one.port() != 0
+}
+
+/// Checks that a listener could bind the TCP port of `address` now. Nothing listens on it.
+///
+/// # Errors
+/// [`BindError`] with the reason.
+pub fn probe_tcp(address: SocketAddr) -> Result<(), BindError> {
+    let fault = |source| BindError::new(&BindAddress::Tcp(address), source);
+    tcp::probe(address).map_err(fault)
+}
+
+/// Checks that a listener with HTTP/3 could bind the UDP port of `address` now.
+///
+/// # Errors
+/// [`BindError`] with the reason.
+pub fn probe_udp(address: SocketAddr) -> Result<(), BindError> {
+    udp::probe(address).map_err(|source| BindError::udp(address, source))
+}
+
 /// Binds `address` for `count` workers; the kernel spreads connections over their sockets. No
 /// connection arrives before [`BoundAddress::listen`], so a later failure of the start strands no
 /// client.
@@ -289,6 +327,25 @@ mod tests {
         let fault = bind(&local(address(&other).port()), 16, 1).unwrap_err();
         assert_eq!(fault.source.kind(), io::ErrorKind::AddrInUse);
         assert!(fault.to_string().contains("in use by another process"));
+    }
+
+    #[test]
+    fn wide_addresses_overlap_with_those_of_their_family() {
+        let cases = [
+            ("0.0.0.0:80", "127.0.0.1:80", true),
+            ("127.0.0.1:80", "127.0.0.1:80", true),
+            ("[::]:80", "[::1]:80", true),
+            ("[::]:80", "127.0.0.1:80", false),
+            ("0.0.0.0:80", "[::]:80", false),
+            ("0.0.0.0:80", "0.0.0.0:81", false),
+            ("127.0.0.1:80", "127.0.0.2:80", false),
+            ("127.0.0.1:0", "127.0.0.1:0", false),
+        ];
+        for (one, other, expected) in cases {
+            let [a, b] = [one, other].map(|text| BindAddress::Tcp(text.parse().unwrap()));
+            assert_eq!(overlaps(&a, &b), expected, "{one} and {other}");
+            assert_eq!(overlaps(&b, &a), expected, "{other} and {one}");
+        }
     }
 
     #[test]

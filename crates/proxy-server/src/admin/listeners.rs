@@ -1,12 +1,12 @@
 //! Preparation of the admin interface's sockets: every step that can fail, before anything is
 //! served.
 
-use crate::listen::{BindError, OnDrop, SocketFile, open_unix};
+use crate::listen::{BindError, OnDrop, SocketFile, open_unix, overlaps};
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use proxy_admin::{Listener, Token, WidePermissions};
 use proxy_config::{Diagnostic, DiagnosticCode};
-use proxy_model::{Admin as Settings, BindAddress, Place};
+use proxy_model::{Admin as Settings, BindAddress, Model, Place};
 use socket2::Socket;
 use std::io;
 use std::net::TcpListener;
@@ -58,12 +58,13 @@ pub(super) struct Opened {
 }
 
 impl AdminListeners {
-    /// Opens the sockets that `settings` require and that are not open `now`.
+    /// Opens the sockets that `model` requires and that are not open `now`.
     pub(crate) fn prepare(
         now: &AdminSockets,
-        settings: &Settings,
+        model: &Model,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
+        let settings = &model.admin;
         let Settings {
             address,
             token_file,
@@ -83,8 +84,8 @@ impl AdminListeners {
         let there = |place: &&AdminSocket| place.file.as_ref().is_none_or(|file| file.is_there());
         let unix = now.unix.as_ref().filter(there);
         Ok(Self {
-            tcp: Change::from(now.tcp.as_ref(), wanted, inherited)?,
-            unix: Change::from(unix, path, inherited)?,
+            tcp: Change::from(now.tcp.as_ref(), wanted, model, inherited)?,
+            unix: Change::from(unix, path, model, inherited)?,
             token: token.map(|(token, _)| token),
         })
     }
@@ -106,15 +107,22 @@ impl Change {
     fn from(
         now: Option<&AdminSocket>,
         wanted: Option<(BindAddress, Option<Place>)>,
+        model: &Model,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
         if now.map(|place| &place.address) == wanted.as_ref().map(|(address, _)| address) {
             return Ok(Self::Stay);
         }
         match wanted {
-            Some((address, place)) => Opened::at(address, inherited)
-                .map(Self::Open)
-                .map_err(|bind| into_start_error(&bind, place)),
+            Some((address, place)) => {
+                let mut listeners = model.listeners.iter();
+                let holder = listeners.find(|one| overlaps(&one.address, &address));
+                let holder =
+                    holder.map(|one| format!("listener `{}` has {}", one.name, *one.address));
+                Opened::at(address, inherited)
+                    .map(Self::Open)
+                    .map_err(|bind| into_start_error(&bind.held_by(holder), place))
+            }
             None => Ok(Self::Close),
         }
     }

@@ -295,7 +295,7 @@ pub(super) async fn prepare_admin(
     let (settings, mut taken) = (Arc::clone(model), std::mem::take(inherited));
     let remover = disk.clone();
     let preparing = disk.run(move || {
-        let prepared = AdminListeners::prepare(&open, &settings.admin, &mut taken);
+        let prepared = AdminListeners::prepare(&open, &settings, &mut taken);
         let prepared = prepared.inspect(|listeners| listeners.remove_files_on(&remover));
         (prepared, taken)
     });

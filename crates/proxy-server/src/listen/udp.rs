@@ -14,11 +14,16 @@ pub(super) fn bind(
 ) -> io::Result<Vec<Arc<Socket>>> {
     if !is_ours {
         // A socket that shares the port would take part of another process's datagrams.
-        socket(address)?.bind(&SockAddr::from(address))?;
+        probe(address)?;
     }
     let mut sockets = vec![Arc::new(open(address)?)];
     widen(&mut sockets, address, count);
     Ok(sockets)
+}
+
+/// Checks that no other socket has `address`.
+pub(super) fn probe(address: SocketAddr) -> io::Result<()> {
+    socket(address)?.bind(&SockAddr::from(address))
 }
 
 /// Opens sockets until there are `count`, if the existing ones share their address.

@@ -81,7 +81,9 @@ impl ListenerSet {
                     bound: match inherited.take(address, &model.listeners) {
                         Some(bound) => bound.widened(workers),
                         None if self.is_socketless => BoundAddress::without_sockets(address),
-                        None => listen::bind(address, backlog, workers)?,
+                        None => listen::bind(address, backlog, workers).map_err(|error| {
+                            error.held_by(self.holder(&arranged, model, address))
+                        })?,
                     },
                     datagrams: None,
                 },
@@ -98,6 +100,27 @@ impl ListenerSet {
             arranged.known.push(listener);
         }
         Ok(arranged)
+    }
+
+    /// The part of this process that has an address overlapping with `address`, if there is one:
+    /// a listener before it, the admin interface, or a listener of the active configuration.
+    fn holder(&self, arranged: &Self, model: &Model, address: &BindAddress) -> Option<String> {
+        let mut bound = arranged.known.iter().zip(&model.listeners);
+        let other = bound.find(|(one, _)| listen::overlaps(&one.bound.at, address));
+        if let Some((one, settings)) = other {
+            let (name, other) = (&settings.name, &one.bound.at);
+            return Some(format!("listener `{name}` has {other}, which includes it"));
+        }
+        let admin = model.admin.address.value.map(BindAddress::Tcp);
+        if let Some(admin) = admin.filter(|admin| listen::overlaps(admin, address)) {
+            return Some(format!("the admin interface has {admin}"));
+        }
+        let mut active = self.known.iter();
+        let active = active.find(|one| listen::overlaps(&one.bound.at, address))?;
+        Some(format!(
+            "this process still has {}, of the active configuration: remove it in a reload first",
+            active.bound.at
+        ))
     }
 
     /// The UDP sockets of `listener`, from `inherited` or bound.
@@ -272,5 +295,48 @@ impl BoundListener {
             datagrams: datagrams.transpose()?.map(Box::new),
             ..assigned(self.id, &self.bound.sockets)?
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrange(before: &ListenerSet, listeners: &[(&str, &str)]) -> Result<ListenerSet, String> {
+        let listeners = listeners.iter();
+        let listeners =
+            listeners.map(|(name, at)| format!("listener \"{name}\" {{ address \"{at}\" }};"));
+        let text = format!(
+            "admin {{ address \"off\" }}; listeners {{ {} }}",
+            listeners.collect::<String>()
+        );
+        let model = proxy_config::parse(&text, "test.kdl").unwrap().model;
+        let arranged = before.arrange(&model, 1, &mut InheritedSockets::default());
+        arranged
+            .and_then(|set| set.listen().map(|()| set))
+            .map_err(|error| error.why)
+    }
+
+    #[test]
+    fn an_address_of_this_process_is_not_blamed_on_another_one() {
+        let first = arrange(&ListenerSet::default(), &[("wide", "0.0.0.0:0")]).unwrap();
+        let Some(BindAddress::Tcp(wide)) = first.bound().next().cloned() else {
+            panic!("no address");
+        };
+        let local = format!("127.0.0.1:{}", wide.port());
+
+        let reloaded = arrange(&first, &[("local", &local)]).unwrap_err();
+        assert!(
+            reloaded.contains(&format!("still has {wide}")),
+            "{reloaded}"
+        );
+        let other = arrange(&ListenerSet::default(), &[("local", &local)]).unwrap_err();
+        assert!(other.contains("another process"), "{other}");
+
+        let more = arrange(&first, &[("wide", "0.0.0.0:0"), ("local", &local)]).unwrap_err();
+        assert_eq!(
+            more,
+            format!("listener `wide` has {wide}, which includes it")
+        );
     }
 }

@@ -2,9 +2,10 @@
 
 use super::finding::Finding;
 use proxy_model::{BindAddress, Host, Listener, Model, TargetAddress};
+use proxy_server::{BindError, probe_tcp, probe_udp};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -15,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) fn check(model: &Model) -> Vec<Finding> {
-    let mut findings: Vec<_> = model.listeners.iter().filter_map(listener).collect();
+    let mut findings: Vec<_> = model.listeners.iter().flat_map(listener).collect();
     let mut checked = BTreeSet::new();
     for upstream in &model.upstreams {
         for target in &upstream.targets {
@@ -28,34 +29,48 @@ pub(super) fn check(model: &Model) -> Vec<Finding> {
     findings
 }
 
-/// Checks that the address can be bound. Unix sockets are not checked, because the start replaces
-/// existing ones.
-fn listener(listener: &Listener) -> Option<Finding> {
-    let BindAddress::Tcp(address) = &*listener.address else {
-        return None;
+/// Checks that the address can be bound, with HTTP/3 also its UDP port. Unix sockets are not checked,
+/// because the start replaces existing ones.
+fn listener(listener: &Listener) -> Vec<Finding> {
+    let BindAddress::Tcp(address) = *listener.address else {
+        return Vec::new();
     };
-    let subject = format!("listener {}", listener.name);
-    Some(match TcpListener::bind(address) {
-        Ok(_) => Finding::ok(subject, format!("{address} can be bound")),
-        Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::warning(
+    let (name, port) = (&listener.name, address.port());
+    let tcp = probe_tcp(address).map(|()| format!("{address} can be bound"));
+    let mut findings = vec![bound(name, tcp, &format!("ss -ltnp 'sport = :{port}'"))];
+    if *listener.http3 {
+        let udp = probe_udp(address).map(|()| format!("UDP port {address} can be bound"));
+        findings.push(bound(name, udp, &format!("ss -lunp 'sport = :{port}'")));
+    }
+    findings
+}
+
+/// The finding of an attempt to bind; `command` shows the program with the port.
+fn bound(listener: &str, probed: Result<String, BindError>, command: &str) -> Finding {
+    let subject = format!("listener {listener}");
+    let error = match probed {
+        Ok(state) => return Finding::ok(subject, state),
+        Err(error) => error,
+    };
+    let (place, source) = (&error.address, &error.source);
+    #[expect(clippy::wildcard_enum_match_arm, reason = "io::ErrorKind grows")]
+    match source.kind() {
+        ErrorKind::AddrInUse => Finding::warning(
             subject,
-            format!("{address} is in use"),
-            format!(
-                "right if proxyd runs; else `ss -ltnp 'sport = :{}'` names the program",
-                address.port()
-            ),
+            format!("{place} is in use"),
+            format!("right if proxyd runs; else `{command}` names the program"),
         ),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Finding::fault(
+        ErrorKind::PermissionDenied => Finding::fault(
             subject,
-            format!("{address}: {error}"),
+            format!("{place}: {source}"),
             "give the unit AmbientCapabilities=CAP_NET_BIND_SERVICE or a socket unit, or use a port from 1024",
         ),
-        Err(error) => Finding::fault(
+        _ => Finding::fault(
             subject,
-            format!("{address}: {error}"),
+            format!("{place}: {source}"),
             "`ip address` lists the addresses of this machine",
         ),
-    })
+    }
 }
 
 fn subject(address: &TargetAddress) -> String {
@@ -125,6 +140,7 @@ mod tests {
     use super::super::finding::Severity;
     use super::*;
     use proxy_testkit::closed_port;
+    use std::net::{TcpListener, UdpSocket};
 
     #[test]
     fn a_target_is_tried_once() {
@@ -149,6 +165,40 @@ mod tests {
             (Severity::Warning, format!("target {closed_address}")),
         ];
         assert_eq!(found, expected);
+    }
+
+    fn listeners(text: &str) -> Vec<(Severity, String)> {
+        let text = format!("listeners {{ {text} }}");
+        let model = proxy_config::parse(&text, "test.kdl").unwrap().model;
+        let findings = model.listeners.iter().flat_map(listener);
+        findings
+            .map(|finding| (finding.severity, finding.state))
+            .collect()
+    }
+
+    #[test]
+    fn addresses_are_bound_as_a_listener_binds_them() {
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = taken.local_addr().unwrap().port();
+
+        // A listener on `[::]` takes no addresses of IPv4.
+        let found = listeners(&format!(r#"listener "six" {{ address "[::]:{port}" }}"#));
+
+        let expected = format!("[::]:{port} can be bound");
+        assert_eq!(found, [(Severity::Ok, expected)]);
+    }
+
+    #[test]
+    fn the_udp_port_of_http3_is_checked_too() {
+        let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = taken.local_addr().unwrap();
+        let found = listeners(&format!(
+            r#"listener "three" {{ address "{address}"; protocol "https"; http3 #true
+            tls {{ cert-file "c.pem"; key-file "k.pem" }} }}"#
+        ));
+
+        let in_use = format!("UDP port {address} is in use");
+        assert_eq!(found.last(), Some(&(Severity::Warning, in_use)));
     }
 
     #[test]
