@@ -50,11 +50,12 @@ async fn serve_until_end(
     disk: &DiskThread,
     inherited: InheritedSockets,
 ) -> Result<(), StartError> {
+    // First: until then, SIGUSR1 and SIGHUP of a rotation or a reload would end the process.
+    let mut signals = Signals::listen()?;
     let (predecessor, passed) = match Predecessor::find().map_err(StartError::TakeOver)? {
         Some((predecessor, passed)) => (Some(predecessor), passed),
         None => (None, Vec::new()),
     };
-    let mut signals = Signals::listen()?;
     let starting = Process::start(options, disk.clone(), inherited.and(passed), predecessor);
     let mut process = tokio::select! {
         biased;
