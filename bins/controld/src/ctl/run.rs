@@ -1,22 +1,20 @@
 //! Runs a parsed command: builds the request, sends it, and prints the response.
 
 use crate::ctl::apply;
-use crate::ctl::client::{Call, Client};
+use crate::ctl::client::{Call, Client, Repetition, next_frame};
 use crate::ctl::deploy;
-use crate::ctl::diagnostics;
 use crate::ctl::error::CtlError;
 use crate::ctl::grammar::{self, path_id};
 use crate::ctl::lookup::{Lookup, text};
-use crate::ctl::manual;
 use crate::ctl::operation::{Operation, RequestBody};
-use crate::ctl::output::{Output, escaped, print};
+use crate::ctl::output::escape::inline;
+use crate::ctl::output::{Output, diagnostics, manual, print, report};
 use crate::ctl::rollout;
 use crate::ctl::settings::{KEY_VARIABLE, Login, Settings, bytes_of};
 use crate::ctl::value::{fields, parameters};
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::Value;
 use std::fs::File;
@@ -85,6 +83,9 @@ async fn perform(
     }
     append(&mut path, query.iter());
     let mut call = Call::new(operation.method.clone(), path);
+    if operation.by_link {
+        call.repetition = Repetition::Forbidden;
+    }
     call.if_match = matches
         .try_get_one::<String>("if-match")
         .ok()
@@ -108,16 +109,15 @@ async fn perform(
 }
 
 /// Prints the diagnostics of a new bundle. Fails if it was rejected.
-#[expect(clippy::print_stderr, reason = "the operator reads it")]
 fn report_diagnostics(bundle: &Value, call: &Call) -> Result<(), CtlError> {
     let body = call.body.as_ref();
     let body = body.and_then(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok());
     let shown = diagnostics::render(bundle, body.as_ref().and_then(|body| body.get("files")));
     if !shown.is_empty() {
-        eprintln!("{}", escaped(&shown));
+        report(&shown);
     }
     if text(bundle, "state") == "rejected" {
-        let name = format!("bundle {}", text(bundle, "name"));
+        let name = format!("bundle {}", inline(text(bundle, "name")));
         return Err(CtlError::failed(name, "rejected, no node gets it"));
     }
     Ok(())
@@ -159,13 +159,16 @@ async fn with_body(
         RequestBody::Bytes(kind) => {
             let file = matches.get_one::<PathBuf>("file");
             let bytes = bytes_of(file.ok_or_else(no_command)?)?;
+            operation.check_size(bytes.len())?;
             call.body = Some((kind.clone(), Bytes::from(bytes)));
             Ok(call)
         }
         RequestBody::Json(_) => {
             let mut body = fields(operation, matches)?;
             lookup.fields(operation, &mut body, &call.path).await?;
-            Ok(call.json(&Value::Object(body)))
+            let call = call.json(&Value::Object(body));
+            operation.check_size(call.body.as_ref().map_or(0, |(_, body)| body.len()))?;
+            Ok(call)
         }
     }
 }
@@ -188,8 +191,7 @@ async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlEr
         Some(to) => Box::new(File::create(to).map_err(failed)?),
         None => Box::new(io::stdout()),
     };
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| CtlError::failed("the answer broke off", error))?;
+    while let Some(frame) = next_frame(&mut body).await? {
         if let Some(bytes) = frame.data_ref() {
             match out.write_all(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
@@ -197,7 +199,10 @@ async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlEr
             }
         }
     }
-    out.flush().map_err(failed)
+    match out.flush() {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        flushed => flushed.map_err(failed),
+    }
 }
 
 async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {

@@ -6,6 +6,8 @@
 )]
 
 mod deploy;
+mod outages;
+mod repeats;
 mod webhooks;
 
 use control_testkit::{Database, Program};
