@@ -202,10 +202,13 @@ fn lines(text: &str) -> Vec<Range<usize>> {
 /// Further directives without an effect, by fixture: in parts that respond with 501 or have no
 /// listener, in blocks that are reported as a whole, or with the default value.
 const WITHOUT_EFFECT: &[&str] = &[
+    "arguments.caddyfile: @shut path /in/{$NAME}/*",
     "auth.caddyfile: ann $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG",
     "auth.caddyfile: copy_headers Remote-User",
     "auth.caddyfile: uri /api/verify?rd=https://auth.example.com/",
     "auth.cfg: acl ok http_auth(admins)",
+    "bases.cfg: acl shut path_beg /other",
+    "bases.cfg: mode tcp",
     "blue-green.conf: server_name \"\"",
     "cache.cfg: max-age 60",
     "cache.cfg: nameserver one 10.0.0.53:53",
@@ -271,6 +274,9 @@ const WITHOUT_EFFECT: &[&str] = &[
     "paths.caddyfile: reverse_proxy 127.0.0.1:9090",
     "php.caddyfile: @hidden path */.git/* *.sql",
     "php.caddyfile: encode gzip",
+    "protected.conf: allow 10.0.0.0/8",
+    "protected.conf: deny all",
+    "protected.conf: proxy_pass http://127.0.0.1:4000",
     "rates.cfg: acl bad src -f /etc/haproxy/blocked.lst",
     "real-ip.conf: set_real_ip_from 2400:cb00::/32",
     "registry.conf: auth_basic \"Registry\"",
