@@ -70,7 +70,10 @@ fn errors(
 }
 
 fn latency(gate: &Gate, node: &NodeFigures, others: WeighedFigures) -> Option<GateFailure> {
-    let limit = p99_limit(gate, others.p99_ms?);
+    let before = node.before;
+    let before = before.filter(|before| gate.min_requests <= count(before.requests));
+    let before_ms = before.and_then(|before| before.median_ms);
+    let limit = p99_limit(gate, others.p99_ms?.max(before_ms.unwrap_or_default()));
     let median = node.median_ms?;
     (is_enough(gate, node) && limit < median).then(|| {
         GateFailure::Latency(format!(
@@ -98,8 +101,7 @@ fn cpu(gate: &Gate, node: &NodeFigures, rest: &Figures) -> Option<GateFailure> {
 /// Names a node that served its share before its switch and almost nothing since: it provides no
 /// evidence for the bundle.
 pub(super) fn idle(gate: &Gate, batch: &Figures) -> Option<String> {
-    let nodes = u64::try_from(batch.nodes).ok().filter(|nodes| *nodes > 0)?;
-    let mean = batch.weigh(Trim::Lowest).requests / nodes;
+    let mean = batch.mean_requests();
     if count(mean) < gate.min_requests {
         return None;
     }

@@ -28,7 +28,7 @@ enum End {
 
 /// The first route with responses of other sizes than on the rest.
 pub(super) fn sizes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
-    let scopes = sides.scopes().into_iter();
+    let scopes = sides.scopes();
     let mut routes = scopes.filter(|scope| scope.route.is_some() && scope.route == scope.standard);
     routes.find_map(|scope| differs(sides, scope))
 }
