@@ -25,11 +25,12 @@ const BUSY_SHARE: u64 = 4;
 /// The first node of the batch that is worse than the rest.
 pub(super) fn worse(gate: &Gate, compared: &Comparison, needed: f64) -> Option<GateFailure> {
     let others = compared.rest.weigh(Trim::BothEnds);
+    let others_cpu = compared.rest.mean_cpu_percent(Trim::BothEnds);
     let mut nodes = compared.batch.each.iter();
     nodes.find_map(|node| {
         errors(gate, node, others, needed)
             .or_else(|| latency(gate, node, others))
-            .or_else(|| cpu(gate, node, &compared.rest))
+            .or_else(|| cpu(gate, node, others_cpu?))
     })
 }
 
@@ -83,9 +84,9 @@ fn latency(gate: &Gate, node: &NodeFigures, others: WeighedFigures) -> Option<Ga
     })
 }
 
-fn cpu(gate: &Gate, node: &NodeFigures, rest: &Figures) -> Option<GateFailure> {
+fn cpu(gate: &Gate, node: &NodeFigures, others: f64) -> Option<GateFailure> {
     let before = node.before.map_or(0.0, |before| before.cpu_percent);
-    let usual = rest.mean_cpu_percent(Trim::BothEnds)?.max(before);
+    let usual = others.max(before);
     let more = gate
         .max_cpu_increase_percent
         .saturating_mul(NODE_CPU_FACTOR);
