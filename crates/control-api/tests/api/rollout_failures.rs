@@ -250,6 +250,33 @@ async fn a_last_batch_that_was_paused_is_compared_with_itself_before_it_switched
     }
 }
 
+/// The later node of a pair is a standby: it serves nothing, or the requests of a monitor.
+#[tokio::test]
+async fn an_active_node_is_compared_with_itself_beside_a_standby() {
+    for world in worlds().await {
+        let cases = [(0, 0, "passed"), (5, 0, "passed"), (5, 900, "failed")];
+        for (of_standby, errors, state) in cases {
+            let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+            let id = fleet.start(&new, json!({"batch_count": 1})).await;
+            fleet.tick(0).await;
+            let own = served(1_000, errors, 3, &json!({}));
+            fleet.nodes[0].traffic = own;
+            fleet.follow_order(0).await;
+            let mut standby = well();
+            standby["routes"]["api"]["requests"] = json!(1_000 + of_standby);
+            standby["routes"]["api"]["latency"][3] = json!(1_000 + of_standby);
+            fleet.nodes[1].traffic = standby;
+            fleet.beat(1).await;
+            fleet.tick(0).await;
+            fleet.tick(0).await;
+            let view = fleet.view(&id).await;
+            assert_eq!(view["batches"][0]["state"], state, "{of_standby}: {view}");
+            let rest = &view["batches"][0]["figures"]["rest"];
+            assert_eq!(rest["requests"], 1_000, "before the switch: {view}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn after_an_outage_a_resumed_rollout_orders_only_nodes_without_the_bundle() {
     for world in worlds().await {

@@ -35,12 +35,15 @@ pub struct Figures {
     pub each: Vec<NodeFigures>,
     /// Maximum plausible number of requests of a node; `None` without a bound.
     max_requests: Option<u64>,
+    /// Minimum number of requests of a node that has not switched; others are left out.
+    min_requests: u64,
     /// CPU use of each node, in percent of one core.
     cpus: Vec<f64>,
     all: NodeCounts,
     /// Counters of at most 100 nodes.
     pub(crate) reports: Vec<Traffic>,
-    /// Counters of the batch's nodes under the previous bundle; empty for the other side.
+    /// Counters of the same nodes under the previous bundle, without routes if those are unknown;
+    /// empty for the other side.
     pub(crate) reports_before: Vec<Traffic>,
     /// Set if all counters are from before the batch was opened.
     pub(crate) is_earlier: bool,
@@ -66,6 +69,8 @@ pub struct NodeFigures {
 pub struct NodeBefore {
     /// Requests under the previous bundle.
     pub requests: u64,
+    /// Median latency in milliseconds; `None` without requests.
+    pub median_ms: Option<i64>,
     /// CPU use in percent of one core.
     pub cpu_percent: f64,
 }
@@ -128,10 +133,23 @@ impl Figures {
         }
     }
 
-    /// Adds a node's traffic since `before`, unless the counters were reset in between.
+    /// Leaves out unswitched nodes with fewer than `min_requests`, such as standbys.
+    #[must_use]
+    pub fn without_idle_nodes(self, min_requests: i64) -> Self {
+        Self {
+            min_requests: u64::try_from(min_requests).unwrap_or_default(),
+            ..self
+        }
+    }
+
+    /// Adds a node that has not switched, with its traffic since `before`, unless the counters were
+    /// reset in between.
     pub fn add(&mut self, cpu_percent: f64, now: Option<Traffic>, before: Option<&Traffic>) {
         let served = self.served(now, before);
-        self.add_served(cpu_percent, served);
+        let requests = served.as_ref().map_or(0, |served| served.total.requests);
+        if self.min_requests <= requests {
+            self.add_served(cpu_percent, served);
+        }
     }
 
     /// Adds a node's counters under an earlier bundle, whatever time they cover. Excludes a node
@@ -160,18 +178,21 @@ impl Figures {
         } = word;
         let (before, mut old) = match sample {
             Some((cpu_percent, old)) => {
+                let all = old.as_ref().map(total).unwrap_or_default();
                 let before = NodeBefore {
-                    requests: old.as_ref().map_or(0, all_requests),
+                    requests: all.requests,
+                    median_ms: percentile_ms(&all, 50),
                     cpu_percent,
                 };
                 (Some(before), old)
             }
             None => (None, None),
         };
-        if !same_bundle && let Some(old) = old.take() {
-            keep_report(&mut self.reports_before, old);
-        }
+        let earlier = old.take_if(|_| !same_bundle);
         let served = self.served(traffic, old.as_ref());
+        if served.is_some() {
+            keep_report(&mut self.reports_before, earlier.unwrap_or_default());
+        }
         let none = RouteTraffic::default();
         let all = served.as_ref().map_or(&none, |served| &served.total);
         self.each.push(NodeFigures {
@@ -198,6 +219,21 @@ impl Figures {
     /// Trimmed mean of CPU use, in percent of one core; `None` without nodes.
     pub fn mean_cpu_percent(&self, trim: Trim) -> Option<f64> {
         mean(self.cpus.clone(), trim)
+    }
+
+    /// CPU use of each node, and its use before the batch was opened if that is known.
+    pub(crate) fn cpu_percents(&self) -> impl Iterator<Item = (f64, Option<f64>)> {
+        let nodes = self.cpus.iter().enumerate();
+        nodes.map(|(index, now)| {
+            let before = self.each.get(index).and_then(|node| node.before);
+            (*now, before.map(|before| before.cpu_percent))
+        })
+    }
+
+    /// Mean number of requests of a node; none weighs more than the median.
+    pub(crate) fn mean_requests(&self) -> u64 {
+        let nodes = u64::try_from(self.nodes).unwrap_or_default();
+        self.weigh(Trim::Lowest).requests / nodes.max(1)
     }
 
     /// Mean number of requests per node before the batch was opened; no node weighs more than the

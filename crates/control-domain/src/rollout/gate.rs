@@ -13,9 +13,10 @@ mod significance;
 mod size;
 mod verdict;
 
-use crate::rollout::figures::Comparison;
+use crate::rollout::figures::{Comparison, Figures, all_requests};
 use crate::rollout::served::count;
 use crate::rollout::weighing::Trim;
+use pool::{ExcludedNode, float, least_pooled, without_each};
 use scans::{Scan, without_scan};
 pub use settings::Gate;
 use sides::ComparedReports;
@@ -25,6 +26,9 @@ pub use verdict::{GateFailure, GateVerdict};
 /// Maximum number of routes without a verdict that a sentence names.
 const MAX_NAMED_ROUTES: usize = 5;
 
+/// Factor by which a node of the batch serves more than all unswitched nodes if those are idle.
+const IDLE_REST_FACTOR: f64 = 4.0;
+
 impl Gate {
     /// Compares the batch with the rest: all requests together, each route, and each node.
     pub fn judge(&self, compared: &Comparison) -> GateVerdict {
@@ -33,17 +37,15 @@ impl Gate {
     }
 
     fn judge_served(&self, compared: &Comparison) -> GateVerdict {
-        let Comparison { batch, rest } = compared;
-        let (own, others) = (batch.weigh(Trim::Lowest), rest.weigh(Trim::BothEnds));
-        let served = own.requests.min(others.requests);
-        if batch.nodes == 0 || count(served) < self.min_requests {
+        let batch = &compared.batch;
+        let sides = ComparedReports::new(compared, self.min_requests);
+        let (own, others) = sides.counted();
+        if batch.nodes == 0 || !sides.is_enough(own.min(others)) {
             let wanted = self.min_requests;
             return GateVerdict::NoData(format!(
-                "{} requests of the batch and {} of the others: the gate needs {wanted} of each",
-                own.requests, others.requests
+                "{own:.0} requests of the batch and {others:.0} of the others count: the gate needs {wanted} of each"
             ));
         }
-        let sides = ComparedReports::new(compared, self.min_requests);
         match self.failure(compared, &sides) {
             Some(failure) => GateVerdict::Failed(failure),
             None if batch.silent > 0 => GateVerdict::NoData(format!(
@@ -52,6 +54,18 @@ impl Gate {
             )),
             None => nodes::idle(self, batch).map_or(GateVerdict::Passed, GateVerdict::NoData),
         }
+    }
+
+    /// Returns true if the unswitched nodes serve so little beside a batch with enough requests that
+    /// they are no baseline, such as standbys.
+    pub fn has_idle_rest(&self, batch: &Figures, rest: &Figures) -> bool {
+        let own = batch.mean_requests();
+        let requests = rest.reports.iter().map(all_requests);
+        let others = least_pooled(requests, ExcludedNode::BothEnds);
+        rest.nodes > 0
+            && self.min_requests <= count(own)
+            && others < float(u64::try_from(self.min_requests).unwrap_or_default())
+            && others * IDLE_REST_FACTOR < float(own)
     }
 
     /// A large difference with half of the evidence that a verdict needs: the gate waits for more
@@ -80,15 +94,15 @@ impl Gate {
 
     /// The verdict in one sentence, with the number of requests and the routes without a verdict.
     pub fn explain(&self, compared: &Comparison) -> String {
-        let own = compared.batch.weigh(Trim::Lowest).requests;
-        let others = compared.rest.weigh(Trim::BothEnds).requests;
         let (compared, scan) = without_scan(compared, self.min_requests);
         let compared = &*compared;
+        let sides = ComparedReports::new(compared, self.min_requests);
+        let (own, others) = sides.counted();
         let mut text = match self.judge_served(compared) {
             GateVerdict::Passed => match self.suspicion_of_served(compared) {
                 Some(suspected) => format!("too few requests to be sure: {suspected}"),
                 None => format!(
-                    "nothing is worse among {own} requests of the batch and {others} of the others"
+                    "nothing is worse among {own:.0} requests of the batch and {others:.0} of the others"
                 ),
             },
             GateVerdict::Failed(failure) => failure.to_string(),
@@ -102,11 +116,11 @@ impl Gate {
             )
             .unwrap_or_default();
         }
-        let unjudged = ComparedReports::new(compared, self.min_requests).unjudged();
+        let unjudged = sides.unjudged();
         for (name, requests) in unjudged.iter().take(MAX_NAMED_ROUTES) {
             write!(
                 text,
-                "; too few requests on route {name}: not judged ({requests} of {})",
+                "; too few requests on route {name}: not judged ({requests:.0} of {})",
                 self.min_requests
             )
             .unwrap_or_default();
@@ -124,11 +138,22 @@ impl Gate {
         let others = compared.rest.mean_cpu_percent(Trim::BothEnds)?;
         // Limited to 100 000, so the conversion succeeds.
         let most = i32::try_from(self.max_cpu_increase_percent).unwrap_or(i32::MAX);
-        let limit = others + f64::from(most);
-        (limit < own).then(|| {
-            GateFailure::Cpu(format!(
-                "a node uses {own:.0} % CPU, {others:.0} % on the others; up to {limit:.0} % pass"
-            ))
-        })
+        let limit = |before: f64| others.max(before) + f64::from(most);
+        if own <= limit(others) {
+            return None;
+        }
+        let nodes = compared.batch.cpu_percents();
+        let nodes = nodes.map(|(now, before)| (now, before.unwrap_or(others)));
+        let nodes: Vec<(f64, f64)> = nodes.collect();
+        let mut sides = without_each(&nodes).map(|nodes| {
+            let count = float(u64::try_from(nodes.len()).unwrap_or(u64::MAX));
+            let (now, before): (Vec<f64>, Vec<f64>) = nodes.into_iter().unzip();
+            let mean = |cpus: &[f64]| cpus.iter().sum::<f64>() / count;
+            (mean(&now), limit(mean(&before)))
+        });
+        let limit = sides.find_map(|(own, limit)| (limit < own).then_some(limit))?;
+        Some(GateFailure::Cpu(format!(
+            "a node uses {own:.0} % CPU, {others:.0} % on the others; up to {limit:.0} % pass"
+        )))
     }
 }

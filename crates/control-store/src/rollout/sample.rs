@@ -6,7 +6,7 @@ use crate::row::traffic::optional_traffic;
 use crate::row::{id, optional_id, real, time};
 use crate::statement::sql;
 use crate::store::Transaction;
-use control_domain::{BatchNode, Comparison, Figures, Rollout};
+use control_domain::{BatchNode, Comparison, Figures, Gate, Rollout};
 use control_wire::{BundleId, NodeId, RolloutId, Traffic};
 use jiff::{SignedDuration, Timestamp};
 use sqlx::any::AnyRow;
@@ -71,8 +71,8 @@ impl Transaction {
     }
 
     /// Compares the current batch with nodes that are not switched yet; if fewer than three of
-    /// those serve requests, also with the batch's own nodes before the switch. Renamed routes
-    /// count under their former names on both sides.
+    /// those serve requests, also with the batch's own nodes before the switch. Standbys beside a
+    /// busy batch are left out. Renamed routes count under their former names on both sides.
     pub async fn compare_batch(
         &mut self,
         rollout: &Rollout,
@@ -81,14 +81,20 @@ impl Transaction {
         // Counters begin at a sample or at a switch, both after the rollout's start.
         let started_at = rollout.started_at.unwrap_or(online_since);
         let elapsed = online_since.duration_since(started_at) + MAX_REPORT_AGE * 2;
-        let mut rest = Figures::covering(elapsed);
-        self.add_others(&mut rest, rollout.id).await?;
-        // Waits for nodes that serve no requests yet.
-        if rest.nodes == 0 || (1..MIN_OTHERS).contains(&rest.serving()) {
-            self.add_earlier(&mut rest, rollout).await?;
-        }
         let mut batch = Figures::covering(elapsed);
         self.add_batch(&mut batch, rollout, online_since).await?;
+        let mut rest = Figures::covering(elapsed);
+        self.add_others(&mut rest, rollout.id).await?;
+        let gate = rollout.strategy.gate.unwrap_or(Gate::DEFAULT);
+        if gate.has_idle_rest(&batch, &rest) {
+            rest = Figures::covering(elapsed).without_idle_nodes(gate.min_requests);
+            self.add_others(&mut rest, rollout.id).await?;
+        }
+        // Waits for nodes that serve no requests yet.
+        if rest.nodes == 0 || (1..MIN_OTHERS).contains(&rest.serving()) {
+            self.add_earlier(&mut rest, rollout, gate.min_requests)
+                .await?;
+        }
         Ok(Comparison { batch, rest }.joining(&rollout.route_names))
     }
 
@@ -149,6 +155,7 @@ impl Transaction {
         &mut self,
         figures: &mut Figures,
         rollout: &Rollout,
+        min_requests: i64,
     ) -> Result<(), StoreError> {
         let list = "SELECT s.node_id AS node_id, s.cpu_percent AS cpu, s.traffic AS traffic
                     FROM rollout_samples s JOIN rollout_nodes r
@@ -156,8 +163,6 @@ impl Transaction {
                     WHERE s.rollout_id = $1 AND s.active_bundle_id IS DISTINCT FROM $2
                       AND r.batch = $3 AND s.node_id > $4 ORDER BY s.node_id LIMIT $5";
         let number = rollout.batch.as_ref().map_or(0, |batch| batch.number);
-        let gate = rollout.strategy.gate.as_ref();
-        let min_requests = gate.map_or(0, |gate| gate.min_requests);
         let mut last = String::new();
         loop {
             let page = sql(list).bind(rollout.id).bind(rollout.bundle).bind(number);

@@ -23,7 +23,7 @@ const LOST_PART: f64 = 0.1;
 /// The first route, or the total, with too much growth of 5xx.
 pub(super) fn errors(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille);
-    sides.scopes().into_iter().find_map(|scope| {
+    sides.scopes().find_map(|scope| {
         let found = sides.share(scope, Direction::Growth, |route| Some(route.errors))?;
         let limit = found.others.share() + more;
         (found.is_significant && limit < found.own.share()).then(|| {
@@ -73,7 +73,7 @@ pub(super) fn reasons(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFa
 pub(super) fn statuses(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let more = share(gate.max_error_increase_permille) * CLIENT_FAULT_FACTOR;
     // A new route may answer unlike the average request, so it is compared within the total.
-    let scopes = sides.scopes().into_iter();
+    let scopes = sides.scopes();
     let mut scopes = scopes.filter(|scope| scope.route == scope.baseline);
     scopes.find_map(|scope| {
         let redirects = ("a redirect".to_owned(), 300..400, MAX_REDIRECT_GROWTH);

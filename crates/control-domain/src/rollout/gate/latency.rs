@@ -1,12 +1,12 @@
 //! Latency: the 99th percentile, the mean, and the time to the first byte of streams.
 
 use crate::rollout::figures::total;
-use crate::rollout::gate::pool::{ExcludedNode, Spread, float, pool_means};
+use crate::rollout::gate::pool::{ExcludedNode, Spread, float, pool_means, without_each};
 use crate::rollout::gate::settings::Gate;
 use crate::rollout::gate::sides::{ComparedReports, Direction, Scope, counts_of};
 use crate::rollout::gate::significance::{Estimate, excess};
 use crate::rollout::gate::verdict::GateFailure;
-use crate::rollout::weighing::{NodeCounts, Trim};
+use crate::rollout::weighing::{NodeCounts, Trim, WeighedFigures};
 use control_wire::{LATENCY_BOUNDS_MS, RouteTraffic, Traffic};
 
 /// Divisor of the 99th percentile's slack: growth of the mean that always passes.
@@ -21,11 +21,11 @@ type Buckets = [u64; LATENCY_BOUNDS_MS.len() + 1];
 /// The first route, or the total, that is too slow in the batch.
 pub(super) fn latency(gate: &Gate, sides: &ComparedReports<'_>) -> Option<GateFailure> {
     let scopes = sides.scopes();
-    let mut own = scopes.iter().filter(|scope| scope.route == scope.baseline);
+    let mut own = scopes.filter(|scope| scope.route == scope.baseline);
     own.find_map(|scope| {
-        slowest(gate, sides, *scope)
-            .or_else(|| mean(gate, sides, *scope))
-            .or_else(|| first_byte(gate, sides, *scope))
+        slowest(gate, sides, scope)
+            .or_else(|| mean(gate, sides, scope))
+            .or_else(|| first_byte(gate, sides, scope))
     })
 }
 
@@ -36,12 +36,12 @@ pub(super) fn p99_limit(gate: &Gate, others_ms: i64) -> i64 {
 }
 
 fn slowest(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
-    let own = p99_ms(sides.batch, scope.route, Trim::Lowest)?;
-    let others = p99_ms(sides.rest, scope.baseline, Trim::BothEnds)?;
-    let limit = p99_limit(gate, others);
-    if own <= limit {
+    let own = weigh(sides.batch.iter(), scope.route, Trim::Lowest).p99_ms?;
+    let others = weigh(sides.rest.iter(), scope.baseline, Trim::BothEnds).p99_ms?;
+    if own <= p99_limit(gate, others) {
         return None;
     }
+    let limit = p99_before_limit(gate, sides, scope, others)?;
     let bounds = LATENCY_BOUNDS_MS.iter();
     let within = bounds
         .take_while(|bound| i64::from(**bound) < limit)
@@ -53,7 +53,7 @@ fn slowest(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option
         Some(above.copied().fold(0, u64::saturating_add))
     };
     let found = sides.share(scope, Direction::Growth, slow)?;
-    found.is_significant.then(|| {
+    found.exceeds(|share| share).then(|| {
         GateFailure::Latency(format!(
             "{}99 % of requests take up to {own} ms, {others} ms on the others; up to {limit} ms pass \
              ({:.0} requests of the batch)",
@@ -71,13 +71,13 @@ fn mean(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<Ga
     let SlowerBatch {
         own,
         others,
+        most,
         requests,
     } = significantly_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
-        "{}a request takes {own:.1} ms in the mean, {others:.1} ms on the others; up to {:.1} ms pass \
+        "{}a request takes {own:.1} ms in the mean, {others:.1} ms on the others; up to {most:.1} ms pass \
          ({requests:.0} requests of the batch)",
-        scope.prefix(),
-        limit(others)
+        scope.prefix()
     )))
 }
 
@@ -88,13 +88,13 @@ fn first_byte(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Opt
     let SlowerBatch {
         own,
         others,
+        most,
         requests,
     } = significantly_slower(sides, scope, durations, limit)?;
     Some(GateFailure::Latency(format!(
         "{}the first byte of a stream comes after {own:.1} ms in the mean, {others:.1} ms on the others; \
-         up to {:.1} ms pass ({requests:.0} streams of the batch)",
-        scope.prefix(),
-        limit(others)
+         up to {most:.1} ms pass ({requests:.0} streams of the batch)",
+        scope.prefix()
     )))
 }
 
@@ -102,33 +102,59 @@ fn first_byte(gate: &Gate, sides: &ComparedReports<'_>, scope: Scope<'_>) -> Opt
 struct SlowerBatch {
     own: f64,
     others: f64,
+    /// Maximum mean that passes.
+    most: f64,
     /// Number of the batch's requests.
     requests: f64,
 }
 
-/// The means of both sides, if the batch's mean is significantly above `limit` of the rest's.
+/// The means of both sides, if the batch's mean is significantly above `limit` of the rest's, and of
+/// its own before.
 fn significantly_slower(
     sides: &ComparedReports<'_>,
     scope: Scope<'_>,
     durations: impl Fn(&RouteTraffic) -> Option<(Buckets, Option<u64>)>,
     limit: impl Fn(f64) -> f64,
 ) -> Option<SlowerBatch> {
-    let means = |nodes: &[Traffic], route: Option<&str>, without: ExcludedNode| {
-        let spreads = nodes.iter().map(|node| spread(node, route, &durations));
+    let spread = |node: &Traffic, route: Option<&str>| spread(node, route, &durations);
+    let means = |spreads: &mut dyn Iterator<Item = Spread>, without: ExcludedNode| {
         let pooled = pool_means(spreads, without);
         pooled.filter(|(_, requests)| sides.is_enough(*requests))
     };
-    let (own, requests) = means(sides.batch, scope.route, ExcludedNode::Lowest)?;
-    let (others, _) = means(sides.rest, scope.baseline, ExcludedNode::BothEnds)?;
-    let before = means(sides.before, scope.route, ExcludedNode::BothEnds);
-    let mut baselines = [Some(others), before.map(|(before, _)| before)]
-        .into_iter()
-        .flatten();
-    let is_slower = baselines.all(|Estimate { mean, .. }| limit(mean) < own.mean);
-    let is_significant = sides.needed <= excess(own, others);
-    (is_slower && is_significant).then_some(SlowerBatch {
+    let nodes: Vec<(Spread, Spread)> = sides
+        .with_before()
+        .map(|(now, before)| {
+            let before = before.map(|before| spread(before, scope.route));
+            (spread(now, scope.route), before.unwrap_or_default())
+        })
+        .collect();
+    let mut own = nodes.iter().map(|(now, _)| *now);
+    let (own, requests) = means(&mut own, ExcludedNode::Lowest)?;
+    let mut others = sides.rest.iter().map(|node| spread(node, scope.baseline));
+    let (others, _) = means(&mut others, ExcludedNode::BothEnds)?;
+    let is_beyond = |own: Estimate, usual: Estimate, needed: f64| {
+        limit(usual.mean) < own.mean && needed <= excess(own, usual)
+    };
+    if !is_beyond(own, others, sides.needed) {
+        return None;
+    }
+    // The maximum mean that passes, of those nodes that have become slower.
+    let most = without_each(&nodes).find_map(|nodes| {
+        let (mut now, mut before) = (
+            nodes.iter().map(|(now, _)| *now),
+            nodes.iter().map(|(_, before)| *before),
+        );
+        let (own, _) = means(&mut now, ExcludedNode::None)?;
+        let before = means(&mut before, ExcludedNode::None).map(|(before, _)| before);
+        let has_changed = before.is_none_or(|before| is_beyond(own, before, sides.change_needed()));
+        let most = before.map_or(0.0, |before| limit(before.mean));
+        (is_beyond(own, others, sides.needed) && has_changed)
+            .then_some(most.max(limit(others.mean)))
+    })?;
+    Some(SlowerBatch {
         own: own.mean,
         others: others.mean,
+        most,
         requests,
     })
 }
@@ -183,7 +209,35 @@ fn bounds() -> impl Iterator<Item = (f64, f64)> {
     lowers.zip(uppers.chain([last * LONGEST_FACTOR]))
 }
 
-fn p99_ms(nodes: &[Traffic], route: Option<&str>, trim: Trim) -> Option<i64> {
+/// Maximum p99 that passes in milliseconds, if it is exceeded over the batch's nodes without one, by
+/// the rest's and by those nodes' own before.
+fn p99_before_limit(
+    gate: &Gate,
+    sides: &ComparedReports<'_>,
+    scope: Scope<'_>,
+    others_ms: i64,
+) -> Option<i64> {
+    let nodes: Vec<_> = sides.with_before().collect();
+    without_each(&nodes).find_map(|nodes| {
+        let (now, before) = (
+            nodes.iter().map(|(now, _)| *now),
+            nodes.iter().filter_map(|(_, before)| *before),
+        );
+        let own = weigh(now, scope.route, Trim::Lowest).p99_ms?;
+        let before = weigh(before, scope.route, Trim::Lowest);
+        let before_ms = before
+            .p99_ms
+            .filter(|_| sides.is_enough(float(before.requests)));
+        let limit = p99_limit(gate, before_ms.map_or(others_ms, |ms| ms.max(others_ms)));
+        (limit < own).then_some(limit)
+    })
+}
+
+fn weigh<'t>(
+    nodes: impl Iterator<Item = &'t Traffic>,
+    route: Option<&str>,
+    trim: Trim,
+) -> WeighedFigures {
     let mut counts = NodeCounts::default();
     for node in nodes {
         if route.is_none() {
@@ -194,5 +248,5 @@ fn p99_ms(nodes: &[Traffic], route: Option<&str>, trim: Trim) -> Option<i64> {
             counts.push(route);
         }
     }
-    counts.weigh(trim).p99_ms
+    counts.weigh(trim)
 }

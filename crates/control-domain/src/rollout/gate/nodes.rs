@@ -25,11 +25,12 @@ const BUSY_SHARE: u64 = 4;
 /// The first node of the batch that is worse than the rest.
 pub(super) fn worse(gate: &Gate, compared: &Comparison, needed: f64) -> Option<GateFailure> {
     let others = compared.rest.weigh(Trim::BothEnds);
+    let others_cpu = compared.rest.mean_cpu_percent(Trim::BothEnds);
     let mut nodes = compared.batch.each.iter();
     nodes.find_map(|node| {
         errors(gate, node, others, needed)
             .or_else(|| latency(gate, node, others))
-            .or_else(|| cpu(gate, node, &compared.rest))
+            .or_else(|| cpu(gate, node, others_cpu?))
     })
 }
 
@@ -70,7 +71,10 @@ fn errors(
 }
 
 fn latency(gate: &Gate, node: &NodeFigures, others: WeighedFigures) -> Option<GateFailure> {
-    let limit = p99_limit(gate, others.p99_ms?);
+    let before = node.before;
+    let before = before.filter(|before| gate.min_requests <= count(before.requests));
+    let before_ms = before.and_then(|before| before.median_ms);
+    let limit = p99_limit(gate, others.p99_ms?.max(before_ms.unwrap_or_default()));
     let median = node.median_ms?;
     (is_enough(gate, node) && limit < median).then(|| {
         GateFailure::Latency(format!(
@@ -80,9 +84,9 @@ fn latency(gate: &Gate, node: &NodeFigures, others: WeighedFigures) -> Option<Ga
     })
 }
 
-fn cpu(gate: &Gate, node: &NodeFigures, rest: &Figures) -> Option<GateFailure> {
+fn cpu(gate: &Gate, node: &NodeFigures, others: f64) -> Option<GateFailure> {
     let before = node.before.map_or(0.0, |before| before.cpu_percent);
-    let usual = rest.mean_cpu_percent(Trim::BothEnds)?.max(before);
+    let usual = others.max(before);
     let more = gate
         .max_cpu_increase_percent
         .saturating_mul(NODE_CPU_FACTOR);
@@ -98,8 +102,7 @@ fn cpu(gate: &Gate, node: &NodeFigures, rest: &Figures) -> Option<GateFailure> {
 /// Names a node that served its share before its switch and almost nothing since: it provides no
 /// evidence for the bundle.
 pub(super) fn idle(gate: &Gate, batch: &Figures) -> Option<String> {
-    let nodes = u64::try_from(batch.nodes).ok().filter(|nodes| *nodes > 0)?;
-    let mean = batch.weigh(Trim::Lowest).requests / nodes;
+    let mean = batch.mean_requests();
     if count(mean) < gate.min_requests {
         return None;
     }

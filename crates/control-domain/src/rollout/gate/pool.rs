@@ -10,9 +10,11 @@ pub(super) enum ExcludedNode {
     Lowest,
     /// The node with the highest share.
     Highest,
-    /// The lowest and the highest, so that no single node decides the baseline; of two nodes, the
+    /// The lowest and the highest, so that no single node sets the baseline; of two nodes, the
     /// highest.
     BothEnds,
+    /// None of them.
+    None,
 }
 
 /// Hits among the requests of one node.
@@ -25,7 +27,7 @@ pub(super) struct Hits {
 }
 
 /// Mean and variance of a node's single request.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Spread {
     pub(super) requests: u64,
     pub(super) mean: f64,
@@ -39,7 +41,7 @@ pub(super) fn pool(nodes: impl Iterator<Item = Hits>, without: ExcludedNode) -> 
     let product = |hits: u64, total: u64| u128::from(hits) * u128::from(total);
     nodes.sort_by(|a, b| product(a.hits, b.total).cmp(&product(b.hits, a.total)));
     let mut sum = Counted::default();
-    for Hits { hits, total } in without_excluded(&nodes, without) {
+    for Hits { hits, total } in keep(&nodes, without) {
         let weight = float((*total).min(cap));
         sum.total += weight;
         sum.hits += float((*hits).min(*total)) * weight / float(*total);
@@ -56,7 +58,7 @@ pub(super) fn pool_means(
     let cap = weight_cap(nodes.iter().map(|node| node.requests));
     nodes.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     let (mut requests, mut mean, mut variance) = (0.0, 0.0, 0.0);
-    for node in without_excluded(&nodes, without) {
+    for node in keep(&nodes, without) {
         let weight = float(node.requests.min(cap));
         requests += weight;
         mean += weight * node.mean;
@@ -71,15 +73,44 @@ pub(super) fn pool_means(
     })
 }
 
-fn without_excluded<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
-    let all = sorted.len();
-    let (low, high) = match (all, without) {
-        (0 | 1, _) => (0, 0),
+/// The nodes without each one of them in turn; a single node stays.
+///
+/// A batch is compared with its own time before over the same nodes on both sides, so that nodes
+/// which are unlike each other do not differ from themselves. If any of these sides has become
+/// worse, no false figures of one node excuse the others.
+pub(super) fn without_each<T: Copy>(nodes: &[T]) -> impl Iterator<Item = Vec<T>> {
+    let all = nodes.len();
+    let is_kept = move |index, without| all == 1 || index != without;
+    (0..all).map(move |without| {
+        let kept = nodes.iter().enumerate();
+        let kept = kept.filter(|(index, _)| is_kept(*index, without));
+        kept.map(|(_, node)| *node).collect()
+    })
+}
+
+/// Minimum number of requests that a pool counts, whichever nodes are its extreme ones.
+pub(super) fn least_pooled(requests: impl Iterator<Item = u64>, without: ExcludedNode) -> f64 {
+    let mut nodes: Vec<u64> = requests.filter(|requests| *requests > 0).collect();
+    nodes.sort_unstable();
+    let cap = weight_cap(nodes.iter().copied());
+    let (low, high) = excluded(nodes.len(), without);
+    let kept = nodes.iter().take(nodes.len() - low - high);
+    kept.map(|requests| float((*requests).min(cap))).sum()
+}
+
+fn keep<T>(sorted: &[T], without: ExcludedNode) -> &[T] {
+    let (low, high) = excluded(sorted.len(), without);
+    sorted.get(low..sorted.len() - high).unwrap_or_default()
+}
+
+/// Number of the lowest and of the highest among `nodes` that an aggregate excludes.
+fn excluded(nodes: usize, without: ExcludedNode) -> (usize, usize) {
+    match (nodes, without) {
+        (0 | 1, _) | (_, ExcludedNode::None) => (0, 0),
         (_, ExcludedNode::Lowest) => (1, 0),
         (_, ExcludedNode::Highest) | (2, ExcludedNode::BothEnds) => (0, 1),
         (_, ExcludedNode::BothEnds) => (1, 1),
-    };
-    sorted.get(low..all - high).unwrap_or_default()
+    }
 }
 
 /// Counters of heartbeats are at most 10^15, below the 2^53 that a float represents exactly.
@@ -96,12 +127,36 @@ mod tests {
     use super::*;
 
     fn pooled(nodes: &[(u64, u64)], without: ExcludedNode) -> (f64, f64) {
-        let nodes = nodes.iter().map(|(hits, total)| Hits {
+        let nodes = nodes.iter().map(|(hits, of)| Hits {
             hits: *hits,
-            total: *total,
+            total: *of,
         });
         let Counted { hits, total } = pool(nodes, without);
         (hits, total)
+    }
+
+    #[test]
+    fn the_minimum_of_a_pool_is_that_without_its_busiest_nodes() {
+        let all = [70, 0, 50, 60];
+        for (nodes, without, expected) in [
+            (&all[..], ExcludedNode::Lowest, 110.0),
+            (&all[..], ExcludedNode::BothEnds, 50.0),
+            (&all[..3], ExcludedNode::BothEnds, 50.0),
+            (&all[..1], ExcludedNode::BothEnds, 70.0),
+            (&all[1..2], ExcludedNode::Lowest, 0.0),
+            (&[50, 5_000][..], ExcludedNode::Lowest, 50.0),
+        ] {
+            let found = least_pooled(nodes.iter().copied(), without);
+            assert!((found - expected).abs() < 1e-9, "{nodes:?} {without:?}");
+        }
+    }
+
+    #[test]
+    fn each_node_is_left_out_in_turn_unless_it_is_the_only_one() {
+        let sides = |nodes: &[u8]| without_each(nodes).collect::<Vec<_>>();
+        assert_eq!(sides(&[1, 2, 3]), [[2, 3], [1, 3], [1, 2]]);
+        assert_eq!(sides(&[1]), [[1]]);
+        assert!(sides(&[]).is_empty());
     }
 
     #[test]
@@ -115,9 +170,9 @@ mod tests {
             (&nodes[1..2], ExcludedNode::Lowest, (5.0, 100.0)),
             (&nodes[..0], ExcludedNode::Lowest, (0.0, 0.0)),
         ] {
-            let (hits, total) = pooled(nodes, without);
+            let (hits, of) = pooled(nodes, without);
             assert!((hits - expected.0).abs() < 0.1, "{without:?}: {hits}");
-            assert!((total - expected.1).abs() < 0.1, "{without:?}: {total}");
+            assert!((of - expected.1).abs() < 0.1, "{without:?}: {of}");
         }
     }
 }

@@ -17,7 +17,8 @@ const NOT_FOUND: u16 = 404;
 const ONE_ROUTE: f64 = 0.9;
 /// Minimum share of additional 404s in their route's requests; fewer stop no batch anyway.
 const MIN_PART: f64 = 0.02;
-/// Minimum ratio of missing answers to additional 404s that makes the bundle the cause.
+/// Minimum ratio of missing answers to additional 404s, or to the expected answers of their route,
+/// that makes the bundle the cause.
 const MISSING_PART: f64 = 0.5;
 /// Number of standard deviations of the expected answers that the additional 404s must exceed;
 /// fewer cannot be told from chance.
@@ -44,11 +45,21 @@ pub(super) fn without_scan(
         return (Cow::Borrowed(compared), None);
     };
     let mut others = compared.clone();
-    for node in &mut others.batch.reports {
+    let Comparison { batch, rest } = &mut others;
+    for node in &mut batch.reports {
         if let Some(route) = node.routes.get_mut(&scan.route) {
             let own = counts(route);
             remove(route, own.not_found.min(scan.among(own)));
         }
+    }
+    let reports = batch.reports.iter_mut().chain(&mut batch.reports_before);
+    for node in reports.chain(&mut rest.reports) {
+        if let Some(route) = node.routes.get_mut(&scan.route) {
+            clear_unsplit(route);
+        }
+    }
+    for node in &mut batch.each {
+        node.median_ms = None;
     }
     let requests = scan.requests.round();
     let found = Scan {
@@ -157,12 +168,17 @@ fn additional(
         }
         let others = float(total.answered.saturating_sub(found));
         let expected = part / (1.0 - part) * others;
+        let lost = expected - float(found);
+        // Clients repeat requests that a broken route answers 404: more than its lost answers.
+        if route == name && (expected * MISSING_PART).max(expected.sqrt()) < lost {
+            return None;
+        }
         let tolerated = if route == name {
             0.0
         } else {
             TOLERATED_DEVIATION * expected.sqrt()
         };
-        missing += (expected - float(found) - tolerated).max(0.0);
+        missing += (lost - tolerated).max(0.0);
         if route == name || own.answered == 0 {
             variance += expected;
         }
@@ -243,8 +259,7 @@ impl<'a> Baseline<'a> {
     }
 }
 
-/// Removes 404s from a route's counts. Afterwards, figures that are not split by status are not
-/// compared any more.
+/// Removes 404s from a route's counts.
 fn remove(route: &mut RouteTraffic, requests: u64) {
     route.requests = route.requests.saturating_sub(requests);
     if let Some(count) = route.statuses.get_mut(&NOT_FOUND) {
@@ -257,7 +272,13 @@ fn remove(route: &mut RouteTraffic, requests: u64) {
             *count = count.saturating_sub(requests);
         }
     }
+}
+
+/// Removes figures that are not split by status, and so include a scanner's requests. Cleared on all
+/// sides, they are not compared, neither of the route nor in the sum of all routes.
+fn clear_unsplit(route: &mut RouteTraffic) {
     route.sizes.clear();
-    route.latency_us = None;
+    route.latency.fill(0);
+    route.latency_us = route.latency_us.map(|_| 0);
     route.first_byte = None;
 }

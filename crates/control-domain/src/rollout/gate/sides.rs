@@ -1,7 +1,7 @@
 //! The two sides of a gate, compared by route.
 
-use crate::rollout::figures::{Comparison, Figures};
-use crate::rollout::gate::pool::{ExcludedNode, Hits, float, pool};
+use crate::rollout::figures::{Comparison, Figures, all_requests};
+use crate::rollout::gate::pool::{ExcludedNode, Hits, float, least_pooled, pool, without_each};
 use crate::rollout::gate::significance::{Counted, growth, needed};
 use control_wire::{RouteTraffic, Traffic};
 use std::collections::BTreeSet;
@@ -13,12 +13,16 @@ const MIN_BASELINE_NODES: usize = 3;
 const SUSPICION_EVIDENCE: f64 = 0.5;
 /// Fraction of the minimum number of requests that suffices for a suspicion.
 const SUSPICION_REQUESTS: f64 = 0.25;
+/// Fraction of the evidence against the rest that is needed against the batch's own time before.
+/// Without a minimum, chance would stop a node that always differs from the rest.
+const CHANGE_EVIDENCE: f64 = 0.5;
 
 /// Reports of the batch, of the nodes that it is compared with, and of the batch's nodes before.
 pub(super) struct ComparedReports<'a> {
     pub(super) batch: &'a [Traffic],
     pub(super) rest: &'a [Traffic],
-    pub(super) before: &'a [Traffic],
+    /// In the order of `batch`, without requests where they are unknown; or empty.
+    before: &'a [Traffic],
     /// True if the rest consists only of the batch's own nodes before the rollout, at another time
     /// of day.
     pub(super) is_earlier: bool,
@@ -26,6 +30,7 @@ pub(super) struct ComparedReports<'a> {
     pub(super) needed: f64,
     names: BTreeSet<&'a str>,
     min_requests: f64,
+    scopes: Vec<Scope<'a>>,
 }
 
 /// A single route, or all requests together.
@@ -39,14 +44,24 @@ pub(super) struct Scope<'a> {
 }
 
 /// Shares of the batch and of the rest, compared.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Difference {
     pub(super) own: Counted,
     pub(super) others: Counted,
-    /// The batch's own nodes before, if they served enough.
-    pub(super) before: Option<Counted>,
     /// Set if the difference is significant.
     pub(super) is_significant: bool,
+    direction: Direction,
+    /// Each node of the batch, with its own time before.
+    nodes: Vec<Change>,
+    needed: f64,
+    min_requests: f64,
+}
+
+/// A node of the batch, and its own time before.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    now: Hits,
+    before: Hits,
 }
 
 /// Direction of a difference to test for.
@@ -70,7 +85,9 @@ impl<'a> ComparedReports<'a> {
             needed: needed(names.len()),
             names: names.into_iter().map(String::as_str).collect(),
             min_requests: float(u64::try_from(min_requests).unwrap_or_default()),
+            scopes: Vec::new(),
         }
+        .with_scopes()
     }
 
     /// Lowers the required evidence and number of requests to those of a suspicion.
@@ -80,6 +97,7 @@ impl<'a> ComparedReports<'a> {
             min_requests: self.min_requests * SUSPICION_REQUESTS,
             ..self
         }
+        .with_scopes()
     }
 
     /// Names of all routes, of either side.
@@ -88,7 +106,11 @@ impl<'a> ComparedReports<'a> {
     }
 
     /// Routes with enough requests in the batch; all requests together as the last scope.
-    pub(super) fn scopes(&self) -> Vec<Scope<'a>> {
+    pub(super) fn scopes(&self) -> impl Iterator<Item = Scope<'a>> {
+        self.scopes.iter().copied()
+    }
+
+    fn with_scopes(self) -> Self {
         let routes = self.names().filter(|name| self.is_served(name));
         let routes = routes.map(|name| Scope {
             route: Some(name),
@@ -98,13 +120,25 @@ impl<'a> ComparedReports<'a> {
             route: None,
             baseline: None,
         };
-        routes.chain([all]).collect()
+        let scopes = routes.chain([all]).collect();
+        Self { scopes, ..self }
     }
 
-    /// Routes without a separate verdict, with their numbers of requests.
-    pub(super) fn unjudged(&self) -> Vec<(&'a str, u64)> {
+    /// Routes without a separate verdict, with the numbers of the batch's requests that count.
+    pub(super) fn unjudged(&self) -> Vec<(&'a str, f64)> {
         let few = self.names().filter(|name| !self.is_served(name));
-        few.map(|name| (name, self.requests(name))).collect()
+        few.map(|name| (name, self.served_by_batch(name))).collect()
+    }
+
+    /// Numbers of requests of the batch and of the rest that every comparison of all requests
+    /// counts.
+    pub(super) fn counted(&self) -> (f64, f64) {
+        let least =
+            |nodes: &[Traffic], without| least_pooled(nodes.iter().map(all_requests), without);
+        (
+            least(self.batch, ExcludedNode::Lowest),
+            least(self.rest, ExcludedNode::BothEnds),
+        )
     }
 
     /// Compares shares of a scope's requests.
@@ -134,22 +168,37 @@ impl<'a> ComparedReports<'a> {
             Direction::Growth => ExcludedNode::Lowest,
             Direction::Fall => ExcludedNode::Highest,
         };
-        let before = pool(self.before.iter().map(&own), ExcludedNode::BothEnds);
-        let own = pool(self.batch.iter().map(own), without);
+        let changes = self.with_before();
+        let changes = changes.map(|(now, before)| Change {
+            now: own(now),
+            before: before.map(&own).unwrap_or_default(),
+        });
+        let nodes: Vec<Change> = changes.collect();
+        let own = pool(nodes.iter().map(|node| node.now), without);
         let others = pool(self.rest.iter().map(others), ExcludedNode::BothEnds);
         if own.total < self.min_requests || others.total < self.min_requests {
             return None;
         }
-        let evidence = match direction {
-            Direction::Growth => growth(own, others),
-            Direction::Fall => growth(others, own),
-        };
         Some(Difference {
             own,
             others,
-            before: Some(before).filter(|before| self.min_requests <= before.total),
-            is_significant: self.needed <= evidence,
+            is_significant: self.needed <= direction.evidence(own, others),
+            direction,
+            nodes,
+            needed: self.needed,
+            min_requests: self.min_requests,
         })
+    }
+
+    /// Each node of the batch, with its own time before if it is known.
+    pub(super) fn with_before(&self) -> impl Iterator<Item = (&'a Traffic, Option<&'a Traffic>)> {
+        let nodes = self.batch.iter().enumerate();
+        nodes.map(|(index, node)| (node, self.before.get(index)))
+    }
+
+    /// Minimum evidence of a difference to the batch's own time before.
+    pub(super) fn change_needed(&self) -> f64 {
+        self.needed * CHANGE_EVIDENCE
     }
 
     /// Returns true if `requests` reaches the minimum of a comparison.
@@ -158,8 +207,7 @@ impl<'a> ComparedReports<'a> {
     }
 
     fn is_served(&self, route: &str) -> bool {
-        let nodes = self.batch.iter().map(|node| requests_of(node, route));
-        self.is_enough(pool(nodes, ExcludedNode::Lowest).total)
+        self.is_enough(self.served_by_batch(route))
     }
 
     fn has_baseline(&self, route: &str) -> bool {
@@ -170,32 +218,52 @@ impl<'a> ComparedReports<'a> {
                 .count()
         };
         let serving = self.rest.iter().filter(|node| !node.routes.is_empty());
-        let nodes = self.rest.iter().map(|node| requests_of(node, route));
+        let requests = self.rest.iter().map(|node| requests_of(node, route).total);
         serving.count().min(MIN_BASELINE_NODES) <= serve(route)
-            && self.is_enough(pool(nodes, ExcludedNode::BothEnds).total)
+            && self.is_enough(least_pooled(requests, ExcludedNode::BothEnds))
     }
 
-    fn requests(&self, route: &str) -> u64 {
-        let nodes = self.batch.iter().map(|node| requests_of(node, route).total);
-        nodes.fold(0, u64::saturating_add)
+    fn served_by_batch(&self, route: &str) -> f64 {
+        let requests = self.batch.iter().map(|node| requests_of(node, route).total);
+        least_pooled(requests, ExcludedNode::Lowest)
+    }
+}
+
+impl Direction {
+    fn evidence(self, own: Counted, others: Counted) -> f64 {
+        match self {
+            Self::Growth => growth(own, others),
+            Self::Fall => growth(others, own),
+        }
     }
 }
 
 impl Difference {
-    /// Returns true if the share is significantly above `limit` of the rest's, and above the
-    /// batch's own share before.
+    /// Returns true if the share is significantly above `limit` of the rest's, and of the batch's
+    /// own share before.
     pub(super) fn exceeds(&self, limit: impl Fn(f64) -> f64) -> bool {
-        let own = self.own.share();
-        let sides = [Some(self.others), self.before].into_iter().flatten();
-        self.is_significant && sides.map(Counted::share).all(|share| limit(share) < own)
+        self.is_worse(|own, usual| limit(usual) < own)
     }
 
-    /// Returns true if the share is significantly below `limit` of the rest's, and below the
-    /// batch's own share before.
+    /// Returns true if the share is significantly below `limit` of the rest's, and of the batch's
+    /// own share before.
     pub(super) fn falls_below(&self, limit: impl Fn(f64) -> f64) -> bool {
-        let own = self.own.share();
-        let sides = [Some(self.others), self.before].into_iter().flatten();
-        self.is_significant && sides.map(Counted::share).all(|share| own < limit(share))
+        self.is_worse(|own, usual| own < limit(usual))
+    }
+
+    fn is_worse(&self, is_large: impl Fn(f64, f64) -> bool) -> bool {
+        let is_beyond = |own: Counted, usual: Counted, needed: f64| {
+            is_large(own.share(), usual.share()) && needed <= self.direction.evidence(own, usual)
+        };
+        let has_changed = |nodes: Vec<Change>| {
+            let all = |hits: fn(&Change) -> Hits| pool(nodes.iter().map(hits), ExcludedNode::None);
+            let (own, before) = (all(|node| node.now), all(|node| node.before));
+            let is_known = self.min_requests <= before.total;
+            self.min_requests <= own.total
+                && is_beyond(own, self.others, self.needed)
+                && (!is_known || is_beyond(own, before, self.needed * CHANGE_EVIDENCE))
+        };
+        is_beyond(self.own, self.others, self.needed) && without_each(&self.nodes).any(has_changed)
     }
 
     /// Figures of both sides in one line.
@@ -251,8 +319,8 @@ pub(super) fn counts_of<'t>(
 fn sum(node: &Traffic, route: Option<&str>, hits: &impl Fn(&RouteTraffic) -> Option<u64>) -> Hits {
     let own = counts_of(node, route);
     let counted = own.filter_map(|route| Some((hits(route)?, route.requests)));
-    counted.fold(Hits::default(), |sum, (hits, total)| Hits {
+    counted.fold(Hits::default(), |sum, (hits, of)| Hits {
         hits: sum.hits.saturating_add(hits),
-        total: sum.total.saturating_add(total),
+        total: sum.total.saturating_add(of),
     })
 }

@@ -19,7 +19,7 @@ const MAX_GROWTH: f64 = 0.3;
 
 /// A range of size classes, open at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SizeRange {
+enum End {
     /// This class and all smaller ones.
     UpTo(u8),
     /// This class and all larger ones.
@@ -28,21 +28,21 @@ enum SizeRange {
 
 /// The first route with responses of other sizes than on the rest.
 pub(super) fn sizes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
-    let scopes = sides.scopes().into_iter();
+    let scopes = sides.scopes();
     let mut routes = scopes.filter(|scope| scope.route.is_some() && scope.route == scope.baseline);
     routes.find_map(|scope| differs(sides, scope))
 }
 
 fn differs(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure> {
     let route = scope.route?;
-    let smaller = (0..CLASSES - FACTOR_CLASSES).map(SizeRange::UpTo);
-    let larger = (FACTOR_CLASSES + 1..CLASSES).map(SizeRange::From);
+    let smaller = (0..CLASSES - FACTOR_CLASSES).map(End::UpTo);
+    let larger = (FACTOR_CLASSES + 1..CLASSES).map(End::From);
     let (own, others) = (
         Totals::new(sides.batch, route),
         Totals::new(sides.rest, route),
     );
-    let farthest = |ends: &mut dyn Iterator<Item = SizeRange>| {
-        let growth = |range: &SizeRange| own.share(*range) - others.share(range.wider());
+    let farthest = |ends: &mut dyn Iterator<Item = End>| {
+        let growth = |end: &End| own.share(*end) - others.share(end.wider());
         let growths = ends.map(|end| (growth(&end), end));
         let (growth, end) = growths.max_by(|a, b| a.0.total_cmp(&b.0))?;
         (MAX_GROWTH < growth).then_some(end)
@@ -63,8 +63,8 @@ fn differs(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure>
                 found.text(),
                 end.text(),
                 match end {
-                    SizeRange::UpTo(_) => "up to four times as many on the others",
-                    SizeRange::From(_) => "a quarter or more of it on the others",
+                    End::UpTo(_) => "up to four times as many on the others",
+                    End::From(_) => "a quarter or more of it on the others",
                 },
                 limit(found.others.share()) * 1_000.0
             ))
@@ -72,9 +72,8 @@ fn differs(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFailure>
     })
 }
 
-fn compare(sides: &ComparedReports<'_>, route: &str, end: SizeRange) -> Option<Difference> {
-    let hits =
-        |node: &Traffic, end: SizeRange| Totals::new(std::slice::from_ref(node), route).hits(end);
+fn compare(sides: &ComparedReports<'_>, route: &str, end: End) -> Option<Difference> {
+    let hits = |node: &Traffic, end: End| Totals::new(std::slice::from_ref(node), route).hits(end);
     sides.compare(
         Direction::Growth,
         |node| hits(node, end),
@@ -97,7 +96,7 @@ impl Totals {
         Self(totals)
     }
 
-    fn hits(&self, end: SizeRange) -> Hits {
+    fn hits(&self, end: End) -> Hits {
         let Self(totals) = self;
         let sum = |counts: &[u64]| {
             counts
@@ -105,8 +104,8 @@ impl Totals {
                 .fold(0, |sum: u64, count| sum.saturating_add(*count))
         };
         let counted = match end {
-            SizeRange::UpTo(class) => totals.get(..=usize::from(class)),
-            SizeRange::From(class) => totals.get(usize::from(class)..),
+            End::UpTo(class) => totals.get(..=usize::from(class)),
+            End::From(class) => totals.get(usize::from(class)..),
         };
         Hits {
             hits: counted.map_or(0, sum),
@@ -114,13 +113,13 @@ impl Totals {
         }
     }
 
-    fn share(&self, end: SizeRange) -> f64 {
+    fn share(&self, end: End) -> f64 {
         let Hits { hits, total } = self.hits(end);
         float(hits) / float(total.max(1))
     }
 }
 
-impl SizeRange {
+impl End {
     /// Extends the range by a factor of four in size.
     fn wider(self) -> Self {
         match self {
