@@ -25,7 +25,7 @@ pub use authority_account::{
     AuthorityAccount, CertificateKey, HttpChallenge, IssuedCertificate, PlacedOrder,
 };
 pub use error::{AcmeError, Refusal};
-pub use keep::{Event, keep};
+pub use keep::{Event, keep, set_aside_damaged};
 pub use renewal::{Window, retry_delay};
 pub use responder::Responder;
 pub use settings::{AcmeSettings, Challenge, DnsCommand, ExternalAccount};
