@@ -6,8 +6,9 @@ use crate::settings::AcmeSettings;
 use aws_lc_rs::digest::{SHA256, digest};
 use instant_acme::CertificateIdentifier;
 use proxy_model::AcmeKeyType;
+use rcgen::{KeyPair, PublicKeyData};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, Der};
+use rustls_pki_types::{CertificateDer, Der, PrivateKeyDer};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::{GeneralName, ParsedExtension};
@@ -50,6 +51,25 @@ impl StoredCertificate {
             renewal_id: renewal_id(&parsed),
             spread: spread(&leaf),
         })
+    }
+
+    /// Parses a file with key and chain. All of it must be usable, since servers refuse to load a
+    /// part.
+    ///
+    /// # Errors
+    /// Reason why servers cannot use the file.
+    pub(crate) fn from_file(pem: &[u8]) -> Result<Self, &'static str> {
+        let key = PrivateKeyDer::from_pem_slice(pem).map_err(|_| "has no private key")?;
+        let key = KeyPair::try_from(&key).map_err(|_| "has an unusable private key")?;
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate.map_err(|_| "is not in PEM")?;
+            X509Certificate::from_der(&certificate).map_err(|_| "is not an X.509 certificate")?;
+        }
+        let parsed = Self::parse(pem).map_err(|_| "has no certificate")?;
+        let is_for_key = parsed.public_key == key.subject_public_key_info();
+        is_for_key
+            .then_some(parsed)
+            .ok_or("has the key of another certificate")
     }
 
     /// Returns true if the certificate matches these settings.

@@ -134,6 +134,24 @@ impl AcmeError {
         fixed.to_owned()
     }
 
+    /// Returns true if the authority may have done what was asked for, or may do so later.
+    pub(crate) fn is_inconclusive(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::Busy { .. } | Self::TimedOut => true,
+            Self::Refused(refusal) => {
+                matches!(&*refusal.kind, "rateLimited" | "serverInternal")
+            }
+            Self::Storage { .. }
+            | Self::BadAccount { .. }
+            | Self::BadExternalKey { .. }
+            | Self::BadRoots(_)
+            | Self::NotOffered { .. }
+            | Self::DnsCommand { .. }
+            | Self::Key(_)
+            | Self::BadCertificate(_) => false,
+        }
+    }
+
     /// Time after which the authority accepts another attempt; `None` if it does not say.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {

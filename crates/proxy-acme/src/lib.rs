@@ -26,7 +26,7 @@ pub use authority_account::{
 };
 pub use error::{AcmeError, Refusal};
 pub use renewal::{Window, retry_delay};
-pub use renewal_task::{Event, maintain_certificate};
+pub use renewal_task::{Event, maintain_certificate, set_aside_damaged};
 pub use responder::Responder;
 pub use settings::{AcmeSettings, Challenge, DnsCommand, ExternalAccount};
 pub use storage::Storage;

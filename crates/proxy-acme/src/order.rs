@@ -39,15 +39,98 @@ enum PublishedChallenge {
     },
 }
 
+/// An order whose signing request was sent. The authority may have issued its certificate: another
+/// order would count against its limits.
+pub(crate) struct RequestedOrder {
+    url: String,
+    settings: AcmeSettings,
+    request: SigningRequest,
+}
+
+impl RequestedOrder {
+    fn is_for(&self, settings: &AcmeSettings) -> bool {
+        let own = &self.settings;
+        own.directory == settings.directory
+            && own.hosts == settings.hosts
+            && own.key_type == settings.key_type
+    }
+}
+
 /// Obtains a certificate with a new key, replacing `replaced` if the authority supports that.
-/// Returns key and chain in PEM.
+/// Returns key and chain in PEM. `requested` is finished first; afterwards it is an order whose
+/// result is unknown.
 pub(crate) async fn obtain(
     settings: &AcmeSettings,
     account: &Account,
     responder: &Arc<dyn Responder>,
     replaced: Option<CertificateIdentifier<'_>>,
     now: fn() -> SystemTime,
+    requested: &mut Option<RequestedOrder>,
 ) -> Result<Zeroizing<Vec<u8>>, AcmeError> {
+    let (mut order, request) = match resume(settings, account, requested).await? {
+        Some(resumed) => resumed,
+        None => prepare(settings, account, responder, replaced).await?,
+    };
+    let (hosts, key_type) = (&settings.hosts, settings.key_type);
+    let finished = finish(&mut order, &request, hosts, key_type, now()).await;
+    let chain = match finished {
+        Ok(chain) => chain,
+        Err(error) => {
+            if error.is_inconclusive() {
+                *requested = Some(RequestedOrder {
+                    url: order.url().to_owned(),
+                    settings: settings.clone(),
+                    request,
+                });
+            }
+            return Err(error);
+        }
+    };
+    let key_pem = request.key_pem;
+    let mut pem = Zeroizing::new(Vec::with_capacity(key_pem.len() + chain.len() + 1));
+    pem.extend_from_slice(key_pem.as_bytes());
+    pem.extend_from_slice(chain.as_bytes());
+    Ok(pem)
+}
+
+/// The order of an earlier attempt with its signing request; `None` if it cannot be finished.
+async fn resume(
+    settings: &AcmeSettings,
+    account: &Account,
+    requested: &mut Option<RequestedOrder>,
+) -> Result<Option<(Order, SigningRequest)>, AcmeError> {
+    let known = requested.take();
+    let Some(known) = known.filter(|known| known.is_for(settings)) else {
+        return Ok(None);
+    };
+    let mut order = match account
+        .order(known.url.clone())
+        .await
+        .map_err(AcmeError::from)
+    {
+        Ok(order) => order,
+        Err(error) if error.is_inconclusive() => {
+            *requested = Some(known);
+            return Err(error);
+        }
+        // Authorities delete old orders.
+        Err(_) => return Ok(None),
+    };
+    match order.state().status {
+        OrderStatus::Ready | OrderStatus::Processing | OrderStatus::Valid => {
+            Ok(Some((order, known.request)))
+        }
+        OrderStatus::Pending | OrderStatus::Invalid => Ok(None),
+    }
+}
+
+/// Places an order, proves control over its hosts, and makes its signing request.
+async fn prepare(
+    settings: &AcmeSettings,
+    account: &Account,
+    responder: &Arc<dyn Responder>,
+    replaced: Option<CertificateIdentifier<'_>>,
+) -> Result<(Order, SigningRequest), AcmeError> {
     let hosts = settings.hosts.iter();
     let hosts: Vec<Identifier> = hosts.cloned().map(Identifier::Dns).collect();
     let mut order = place(account, &hosts, replaced).await?;
@@ -60,13 +143,7 @@ pub(crate) async fn obtain(
     drop(answers);
     let own = settings.clone();
     let request = blocking(move || signing_request(&own.hosts, own.key_type)).await?;
-    let (hosts, key_type) = (&settings.hosts, settings.key_type);
-    let chain = finish(&mut order, &request, hosts, key_type, now()).await?;
-    let key_pem = request.key_pem;
-    let mut pem = Zeroizing::new(Vec::with_capacity(key_pem.len() + chain.len() + 1));
-    pem.extend_from_slice(key_pem.as_bytes());
-    pem.extend_from_slice(chain.as_bytes());
-    Ok(pem)
+    Ok((order, request))
 }
 
 /// Waits until the authority has validated every host.
@@ -248,3 +325,6 @@ fn refused_challenge(authorization: &AuthorizationHandle<'_>, host: &str) -> Opt
     let host = Some(host.to_owned());
     Some(AcmeError::Refused(Refusal::new(host, problem)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -26,3 +26,28 @@ pub trait Responder: Send + Sync {
     /// Stops presenting the certificate.
     fn withdraw_certificate(&self, host: &str);
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Publishes nothing.
+    pub(crate) struct NoAnswers;
+
+    impl Responder for NoAnswers {
+        fn publish_token(&self, _: &str, _: &str) {}
+
+        fn withdraw_token(&self, _: &str) {}
+
+        fn publish_certificate(
+            &self,
+            _: &str,
+            _: CertificateDer<'static>,
+            _: PrivateKeyDer<'static>,
+        ) -> Result<(), AcmeError> {
+            Ok(())
+        }
+
+        fn withdraw_certificate(&self, _: &str) {}
+    }
+}

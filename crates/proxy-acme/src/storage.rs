@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
+/// Bytes that must be writable before an order: a certificate with its key is shorter.
+const ROOM_BYTES: usize = 64 * 1024;
 /// Number of digest bytes in a file name, as two digits each.
 const DIGEST_BYTES: usize = 4;
 
@@ -79,6 +81,24 @@ impl Storage {
         write(&self.certificate_file(), pem)
     }
 
+    /// Checks that a certificate could be stored: an order whose certificate is lost counts against
+    /// the authority's limits. Blocking.
+    pub(crate) fn check_room(&self) -> Result<(), AcmeError> {
+        self.make_folders()?;
+        let path = self.certificate_file();
+        let fault = failed(&path);
+        let temporary = write_temporary(&path, &[0; ROOM_BYTES]).map_err(&fault)?;
+        fs::remove_file(temporary).map_err(fault)
+    }
+
+    /// Renames the certificate's file to `.bad`; returns that name. Blocking.
+    pub(crate) fn set_aside_certificate(&self) -> Result<PathBuf, AcmeError> {
+        let path = self.certificate_file();
+        let aside = path.with_extension("bad");
+        fs::rename(&path, &aside).map_err(failed(&path))?;
+        Ok(aside)
+    }
+
     /// Replaces the account. Blocking.
     pub(crate) fn write_account(&self, account: &[u8]) -> Result<(), AcmeError> {
         self.make_folders()?;
@@ -124,11 +144,21 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, AcmeError> {
 
 /// Replaces a file atomically: readers find the old or the new contents, even after a crash.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), AcmeError> {
-    let fault = failed(path);
+    let written = write_temporary(path, bytes);
+    let renamed = written.and_then(|temporary| fs::rename(temporary, path));
+    let kept = renamed.and_then(|()| match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    });
+    kept.map_err(failed(path))
+}
+
+/// Writes the file that replaces `path` by a rename; returns its name.
+fn write_temporary(path: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     let temporary = path.with_extension("new");
     // A file left by a crash may have another mode.
     match fs::remove_file(&temporary) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(fault(error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
     let mut options = OpenOptions::new();
@@ -137,12 +167,11 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), AcmeError> {
         file.write_all(bytes)?;
         file.sync_all()
     });
-    let renamed = written.and_then(|()| fs::rename(&temporary, path));
-    let kept = renamed.and_then(|()| match path.parent() {
-        Some(folder) => File::open(folder)?.sync_all(),
-        None => Ok(()),
-    });
-    kept.map_err(fault)
+    if written.is_err() {
+        // Leaves no part on a full disk.
+        fs::remove_file(&temporary).unwrap_or_default();
+    }
+    written.map(|()| temporary)
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> AcmeError {
@@ -215,6 +244,15 @@ mod tests {
         assert_eq!(mode(&storage.certificate_file()), 0o600);
         assert_eq!(storage.read_certificate().unwrap().unwrap(), b"certificate");
         assert!(!left.exists());
+        storage.check_room().unwrap();
+        assert!(!left.exists());
+        assert_eq!(storage.read_certificate().unwrap().unwrap(), b"certificate");
+        let aside = storage.set_aside_certificate().unwrap();
+        assert_eq!(storage.read_certificate().unwrap(), None);
+        assert_eq!(
+            (mode(&aside), fs::read(&aside).unwrap()),
+            (0o600, b"certificate".to_vec())
+        );
     }
 
     #[test]

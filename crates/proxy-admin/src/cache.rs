@@ -2,10 +2,10 @@
 
 use crate::json_body::parse_members;
 use crate::state::AdminState;
-use proxy_cache::{CacheStore, Figures, Purge, Purged};
+use proxy_cache::{CacheStore, Figures, KeyTarget, Purge, Purged};
 use proxy_errors::{Detail, Problem, Reason};
+use proxy_plan::Plan;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 /// Figures of the cache for `/admin/cache` and `/admin/stats`; all 0 if no route caches.
 pub(crate) fn document(state: &AdminState) -> Value {
@@ -16,20 +16,31 @@ pub(crate) fn document(state: &AdminState) -> Value {
 
 /// Removes the cached responses that `body` selects.
 pub(crate) fn purge(state: &AdminState, body: &[u8]) -> Result<Value, Problem> {
-    let store = store(state)?;
+    let documents = state.plan.load();
+    let store = documents.plan.cache();
+    let store = store.ok_or_else(|| {
+        let detail = Detail::text("no route stores responses; add `cache` to a route");
+        Problem::new(Reason::AdminTargetUnknown, detail)
+    })?;
     let purge =
         read(body).map_err(|wrong| Problem::new(Reason::AdminBodyInvalid, Detail::text(wrong)))?;
-    let Purged { objects, bytes } = store.purge(&purge);
+    let Purged { objects, bytes } = match &purge {
+        Purge::Url(url) => purge_url(&documents.plan, store, url),
+        Purge::Prefix(_) | Purge::Tag(_) | Purge::All => store.purge(&purge),
+    };
     Ok(json!({ "purged": objects, "bytes": bytes }))
 }
 
-fn store(state: &AdminState) -> Result<Arc<CacheStore>, Problem> {
-    let documents = state.plan.load();
-    let store = documents.plan.cache().map(Arc::clone);
-    store.ok_or_else(|| {
-        let detail = Detail::text("no route stores responses; add `cache` to a route");
-        Problem::new(Reason::AdminTargetUnknown, detail)
-    })
+/// Removes the responses of `url` on all routes: some leave query parameters out of their keys.
+fn purge_url(plan: &Plan, store: &CacheStore, url: &str) -> Purged {
+    let mut purged = Purged::default();
+    let target = KeyTarget::from_url(url);
+    for url in target.map_or_else(Vec::new, |target| plan.cache_urls(target)) {
+        let Purged { objects, bytes } = store.purge(&Purge::Url(url));
+        purged.objects += objects;
+        purged.bytes += bytes;
+    }
+    purged
 }
 
 fn figures(figures: &Figures) -> Value {
@@ -76,22 +87,11 @@ fn read(body: &[u8]) -> Result<Purge, String> {
 
 const ONE_OF: &str = "write one of `url`, `prefix`, `tag` and `\"all\": true`";
 
-/// Normalizes a URL to the form of cache keys: absolute, with the host in lower case and a path.
+/// Normalizes a URL to the form of cache keys: absolute, with a normal host and a path.
 fn absolute(url: &str) -> Result<String, String> {
-    let wrong = || "write an absolute URL, such as `https://www.example.com/news`".to_owned();
-    let (scheme, rest) = url.split_once("://").ok_or_else(wrong)?;
-    let scheme = scheme.to_ascii_lowercase();
-    if scheme != "http" && scheme != "https" {
-        return Err(wrong());
-    }
-    let (host, path) = match rest.find('/') {
-        Some(end) => rest.split_at(end),
-        None => (rest, "/"),
-    };
-    if host.is_empty() {
-        return Err(wrong());
-    }
-    Ok(format!("{scheme}://{}{path}", host.to_ascii_lowercase()))
+    let target = KeyTarget::from_url(url).filter(KeyTarget::is_usable);
+    let target = target.ok_or("write an absolute URL, such as `https://www.example.com/news`")?;
+    Ok(target.url(&[]))
 }
 
 fn is_tag(tag: &str) -> bool {
@@ -117,6 +117,14 @@ mod tests {
             Some(Purge::Prefix("http://a.example:81/News/".to_owned()))
         );
         assert_eq!(
+            read(r#"{"url":"https://a.example:443?page=2#top"}"#),
+            Some(Purge::Url("https://a.example/?page=2".to_owned()))
+        );
+        assert_eq!(
+            read(r#"{"prefix":"http://a.example:80/News/"}"#),
+            Some(Purge::Prefix("http://a.example/News/".to_owned()))
+        );
+        assert_eq!(
             read(r#"{"tag":"home"}"#),
             Some(Purge::Tag("home".to_owned()))
         );
@@ -127,6 +135,7 @@ mod tests {
             r#"{"all":false}"#,
             r#"{"url":"/a"}"#,
             r#"{"url":"ftp://a/"}"#,
+            r#"{"url":"https://u@a.example/"}"#,
             r#"{"tag":"a b"}"#,
             r#"{"tag":""}"#,
             r#"{"tag":"a","url":"http://a/"}"#,

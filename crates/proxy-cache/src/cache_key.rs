@@ -1,78 +1,17 @@
 //! The key of a stored response.
 
+use crate::key_target::KeyTarget;
 use crate::settings::CacheSettings;
 use http::HeaderMap;
 
 /// The key of stored responses: a URL, and all else that the response depends on by configuration.
 ///
-/// The URL is the client's, with the host in lower case. Every server reads its path the same:
-/// other requests are not looked up.
+/// The URL is the client's in normal form: purges and unsafe requests remove the responses of
+/// equivalent URLs. Every server reads its path the same: other requests are not looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CacheKey {
     pub(crate) url: Box<str>,
     pub(crate) selector: Box<[u8]>,
-}
-
-/// The target of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyTarget<'r> {
-    /// `http` or `https`, as the client used it.
-    pub scheme: &'r str,
-    /// The host with its port, as sent.
-    pub host: &'r str,
-    /// The path, from its first `/`.
-    pub path: &'r str,
-    /// The query without its `?`.
-    pub query: Option<&'r str>,
-}
-
-impl KeyTarget<'_> {
-    /// Returns true if the target makes an unambiguous URL.
-    #[must_use]
-    pub fn is_usable(&self) -> bool {
-        let is_of_host = |byte: u8| byte.is_ascii_graphic() && !b"/?#@\\\"<>".contains(&byte);
-        !self.host.is_empty() && self.host.bytes().all(is_of_host) && self.path.starts_with('/')
-    }
-
-    /// The URL without the query parameters called `ignored`. A parameter that contains `;` or `?`
-    /// stays: some upstreams read several parameters there, and a client could hide a further one
-    /// behind an ignored name.
-    #[must_use]
-    pub fn url(&self, ignored: &[String]) -> String {
-        let Self {
-            scheme,
-            host,
-            path,
-            query,
-        } = *self;
-        let mut url = String::with_capacity(
-            scheme.len() + host.len() + path.len() + query.map_or(0, str::len) + 4,
-        );
-        url.push_str(scheme);
-        url.push_str("://");
-        url.push_str(&host.to_ascii_lowercase());
-        url.push_str(path);
-        let Some(query) = query else {
-            return url;
-        };
-        if ignored.is_empty() {
-            url.push('?');
-            url.push_str(query);
-            return url;
-        }
-        let mut sign = '?';
-        for pair in query.split('&').filter(|pair| !is_ignored(pair, ignored)) {
-            url.push(sign);
-            url.push_str(pair);
-            sign = '&';
-        }
-        url
-    }
-}
-
-fn is_ignored(pair: &str, ignored: &[String]) -> bool {
-    let name = pair.split('=').next().unwrap_or_default();
-    !pair.contains([';', '?']) && ignored.iter().any(|one| one == name)
 }
 
 impl CacheKey {
@@ -89,6 +28,11 @@ impl CacheKey {
     ) -> Self {
         let mut selector = route.to_vec();
         push_part(&mut selector, claims);
+        // The upstream gets the URL as sent, and may answer by its form.
+        if let Some(sent) = target.variant(&settings.ignore_query) {
+            push_part(&mut selector, sent.as_bytes());
+        }
+        selector.push(0);
         for name in &settings.key_headers {
             for value in request.get_all(name) {
                 push_part(&mut selector, value.as_bytes());
@@ -123,48 +67,50 @@ fn push_part(selector: &mut Vec<u8>, part: &[u8]) {
 mod tests {
     use super::*;
 
-    fn url(query: Option<&str>, ignored: &[&str]) -> String {
-        let target = KeyTarget {
-            scheme: "https",
-            host: "A.example:8443",
-            path: "/x",
-            query,
+    #[test]
+    fn equivalent_targets_have_separate_responses_under_their_url() {
+        let settings = CacheSettings {
+            default_ttl: None,
+            heuristic_percent: None,
+            statuses: Vec::new(),
+            key_headers: vec![http::header::ACCEPT],
+            ignore_query: vec!["utm".to_owned()],
+            stale_while_revalidate: 0,
+            stale_if_error: 0,
+            collapse: std::time::Duration::ZERO,
+            client_directives: false,
+            cache_status: false,
         };
-        let ignored: Vec<String> = ignored.iter().map(|&name| name.to_owned()).collect();
-        target.url(&ignored)
-    }
-
-    #[test]
-    fn only_the_host_and_the_ignored_parameters_are_changed() {
-        assert_eq!(url(None, &[]), "https://a.example:8443/x");
-        assert_eq!(url(Some(""), &[]), "https://a.example:8443/x?");
-        assert_eq!(url(Some("B=1&a"), &[]), "https://a.example:8443/x?B=1&a");
-        let ignored = &["utm_source", "f"];
-        assert_eq!(
-            url(Some("utm_source=m&a=1&f&b=2"), ignored),
-            "https://a.example:8443/x?a=1&b=2"
-        );
-        assert_eq!(url(Some("f=1"), ignored), "https://a.example:8443/x");
-    }
-
-    #[test]
-    fn a_parameter_cannot_hide_behind_an_ignored_one() {
-        for query in ["f=1;lang=x", "f;lang=x", "f=1?lang=x", "%66=1", "f[]=1"] {
-            let kept = format!("https://a.example:8443/x?{query}");
-            assert_eq!(url(Some(query), &["f"]), kept);
-        }
-    }
-
-    #[test]
-    fn a_host_that_could_be_a_path_makes_no_key() {
-        for host in ["", "a/b", "a?b", "a#b", "u@a", "a b", "a\\b"] {
+        let key = |host, query, accept: Option<&'static str>| {
             let target = KeyTarget {
-                scheme: "http",
+                scheme: "https",
                 host,
-                path: "/",
-                query: None,
+                path: "/~x",
+                query,
             };
-            assert!(!target.is_usable(), "{host}");
+            let mut request = HeaderMap::new();
+            if let Some(accept) = accept {
+                let accept = http::HeaderValue::from_static(accept);
+                request.insert(http::header::ACCEPT, accept);
+            }
+            CacheKey::new(target, &settings, b"r", &request, b"")
+        };
+        let plain = key("a.example", None, None);
+        assert_eq!(plain, key("A.Example", None, None));
+        assert_eq!(plain, key("a.example", Some("utm=%7E"), None));
+        for host in ["a.example:443", "a.example."] {
+            let other = key(host, None, None);
+            assert_eq!(other.url, plain.url);
+            assert_ne!(other.selector, plain.selector);
+            let sent = if host.ends_with('.') {
+                "https://a.example./~x"
+            } else {
+                "https://a.example:443/~x"
+            };
+            assert_ne!(other, key("a.example", None, Some(sent)));
         }
+        let [one, other] = ["a=~", "a=%7e"].map(|query| key("a.example", Some(query), None));
+        assert_eq!(one.url, other.url);
+        assert_ne!(one, other);
     }
 }

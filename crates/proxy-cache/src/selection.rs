@@ -215,5 +215,15 @@ fn is_same_version(request: &HeaderMap, stored: &StoredResponse) -> bool {
         return own.is_some_and(|own| bytes.starts_with(b"\"") && own.as_bytes() == bytes);
     }
     let own = stored.headers.get(LAST_MODIFIED);
-    own.is_some_and(|own| own.as_bytes() == bytes)
+    own.is_some_and(|own| own.as_bytes() == bytes) && is_date_strong(stored)
+}
+
+/// Returns true if `Last-Modified` is a strong validator: the response was made after that second,
+/// in which the resource may have changed again. [RFC 9110 §8.8.2.2]
+fn is_date_strong(stored: &StoredResponse) -> bool {
+    let modified = seconds_of(&stored.headers, &LAST_MODIFIED);
+    let made = seconds_of(&stored.headers, &DATE);
+    modified
+        .zip(made)
+        .is_some_and(|(modified, made)| modified < made)
 }

@@ -601,3 +601,16 @@ fn ranges_are_cut_out_of_the_stored_body() {
         assert_eq!(response.status, status, "{condition}");
     }
 }
+
+#[test]
+fn a_date_in_if_range_is_compared_only_if_the_response_is_younger() {
+    for (date, status) in [(HOUR_AGO, 200), (NOW_DATE, 206)] {
+        let fields: Fields<'_> = &[
+            ("cache-control", "max-age=7200"),
+            ("last-modified", HOUR_AGO),
+            ("date", date),
+        ];
+        let response = answer(fields, &[("range", "bytes=0-0"), ("if-range", HOUR_AGO)]);
+        assert_eq!(response.status, status, "{date}");
+    }
+}

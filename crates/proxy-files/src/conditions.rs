@@ -70,14 +70,16 @@ impl Conditions {
         Verdict::Serve
     }
 
-    /// The requested ranges, unless `If-Range` names another state of the file.
+    /// The requested ranges, unless `If-Range` names another state of the file. A date is compared
+    /// only if it is a strong validator. [RFC 9110 §13.1.5]
     pub(crate) fn range(&self, now: &Validators) -> Option<&str> {
         let range = self.range.as_ref()?.to_str().ok()?;
         let Some(known) = &self.if_range else {
             return Some(range);
         };
         let is_same_tag = *known == now.tag;
-        let is_same_date = date(Some(known)).is_some_and(|date| Some(date) == now.changed_s);
+        let is_same_date =
+            now.is_settled && date(Some(known)).is_some_and(|date| Some(date) == now.changed_s);
         (is_same_tag || is_same_date).then_some(range)
     }
 }
@@ -129,6 +131,7 @@ mod tests {
         Validators {
             tag: HeaderValue::from_static("\"a,b\""),
             changed_s: Some(100),
+            is_settled: true,
         }
     }
 
@@ -189,6 +192,12 @@ mod tests {
             let taken = conditions(&[range, ("if-range", known)]);
             assert_eq!(taken.range(&file()).is_some(), is_taken, "{known}");
         }
+        let unsettled = Validators {
+            is_settled: false,
+            ..file()
+        };
+        let by_date = conditions(&[range, ("if-range", SAME)]);
+        assert_eq!(by_date.range(&unsettled), None);
         assert_eq!(conditions(&[range]).range(&file()), Some("bytes=0-1"));
         let mut headers = HeaderMap::new();
         headers.insert(RANGE, HeaderValue::from_static("bytes=0-1"));

@@ -5,7 +5,7 @@ use crate::listener::ListenerPlan;
 use crate::route::{CredentialsPlan, RoutePlan, TokenKeys};
 use crate::targets::KeySetPlan;
 use crate::upstream::UpstreamPlan;
-use proxy_cache::CacheStore;
+use proxy_cache::{CacheStore, KeyTarget};
 use proxy_model::Model;
 use proxy_routing::Router;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Plan {
 
     /// The key sets used by routes; may contain duplicates.
     pub fn key_sets(&self) -> impl Iterator<Item = &KeySetPlan> {
-        self.routes.iter().filter_map(|route| {
+        self.routes().iter().filter_map(|route| {
             let CredentialsPlan::Token(token) = &**route.credentials.as_ref()? else {
                 return None;
             };
@@ -101,6 +101,20 @@ impl Plan {
     #[must_use]
     pub fn cache(&self) -> Option<&Arc<CacheStore>> {
         self.cache.as_ref()
+    }
+
+    /// The URL of `target` in the form of the keys of each route with a cache: routes differ in
+    /// `ignore-query`.
+    #[must_use]
+    pub fn cache_urls(&self, target: KeyTarget<'_>) -> Vec<String> {
+        let caches = self.routes.iter().filter_map(|route| route.cache.as_ref());
+        let ignored = caches.map(|cache| &cache.settings.ignore_query);
+        let without = ignored.filter(|names| !names.is_empty());
+        let mut urls = vec![target.url(&[])];
+        urls.extend(without.map(|names| target.url(names)));
+        urls.sort_unstable();
+        urls.dedup();
+        urls
     }
 
     /// The agents, in file order.

@@ -35,15 +35,25 @@ struct Connector {
     answer_timeout: Duration,
     script: Script,
     link: RefCell<Link>,
+    /// Number of connections so far.
+    generations: Cell<u64>,
     status: Arc<Status>,
     /// True if the server's last response was an error, such as from a server that takes no writes.
     refuses: Cell<bool>,
 }
 
 enum Link {
-    Up(MultiplexedConnection),
+    Up(Connection),
     /// A connection is tried, now and again.
     Down,
+}
+
+/// A connection to the server.
+#[derive(Clone)]
+struct Connection {
+    commands: MultiplexedConnection,
+    /// Number of the connection. A late answer or timeout of an earlier one says nothing of this.
+    generation: u64,
 }
 
 /// Starts the thread. It ends when `asked` is closed.
@@ -65,6 +75,7 @@ pub(crate) fn start(
             answer_timeout,
             script: bucket::script(),
             link: RefCell::new(Link::Down),
+            generations: Cell::new(0),
             status,
             refuses: Cell::new(false),
         });
@@ -104,8 +115,13 @@ impl Connector {
         let connecting = client.get_multiplexed_async_connection_with_config(&config);
         let connected = timeout(CONNECT_TIMEOUT, connecting).await;
         let connected = connected.map_err(|elapsed| elapsed.to_string())?;
-        let connection = connected.map_err(|error| error.to_string())?;
-        self.link.replace(Link::Up(connection));
+        let commands = connected.map_err(|error| error.to_string())?;
+        let generation = self.generations.get().wrapping_add(1);
+        self.generations.set(generation);
+        self.link.replace(Link::Up(Connection {
+            commands,
+            generation,
+        }));
         self.status
             .is_up
             .store(!self.refuses.get(), Ordering::Relaxed);
@@ -120,49 +136,66 @@ impl Connector {
             Link::Up(connection) => Some(connection.clone()),
             Link::Down => None,
         };
-        let Some(mut connection) = connection else {
+        let Some(connection) = connection else {
             // The receiver is dropped if the caller was cancelled.
             return reply.send(None).unwrap_or_default();
         };
+        let Connection {
+            mut commands,
+            generation,
+        } = connection;
         let this = Rc::clone(self);
         tokio::task::spawn_local(async move {
-            let taking = bucket::take(&this.script, &mut connection, &key, rate);
+            let taking = bucket::take(&this.script, &mut commands, &key, rate);
             let decision = match timeout(this.answer_timeout, taking).await {
                 Ok(Ok(decision)) => {
-                    this.decided();
+                    this.decided(generation);
                     Some(decision)
                 }
-                Ok(Err(error)) => {
-                    this.refuses.set(!error.is_io_error());
-                    this.lose(&error)
-                }
-                Err(elapsed) => this.lose(&elapsed),
+                Ok(Err(error)) => this.lose(generation, !error.is_io_error(), &error),
+                Err(elapsed) => this.lose(generation, this.refuses.get(), &elapsed),
             };
             reply.send(decision).unwrap_or_default();
         });
     }
 
-    fn decided(&self) {
-        if self.refuses.replace(false) {
+    /// Returns true if the connection of this number is the one in use.
+    fn is_current(&self, generation: u64) -> bool {
+        let Link::Up(connection) = &*self.link.borrow() else {
+            return false;
+        };
+        connection.generation == generation
+    }
+
+    fn decided(&self, generation: u64) {
+        if self.is_current(generation) && self.refuses.replace(false) {
             self.status.is_up.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Leaves the server alone for a while. Many questions on one connection fail at once.
-    fn lose(self: &Rc<Self>, error: &dyn std::error::Error) -> Option<RateDecision> {
-        let lost = self.link.replace(Link::Down);
-        if let Link::Up(_) = lost {
-            self.status.is_up.store(false, Ordering::Relaxed);
-            tracing::warn!(
-                error = error.to_string(),
-                "the store of rate limits does not answer; each proxy limits for itself"
-            );
-            let this = Rc::clone(self);
-            tokio::task::spawn_local(async move {
-                sleep(RETRY_INTERVAL).await;
-                this.connect();
-            });
+    /// Ends the connection, and leaves the server alone for a while. Many questions on one
+    /// connection fail at once, some of them after the next connection is in use.
+    fn lose(
+        self: &Rc<Self>,
+        generation: u64,
+        refuses: bool,
+        error: &dyn std::error::Error,
+    ) -> Option<RateDecision> {
+        if !self.is_current(generation) {
+            return None;
         }
+        self.link.replace(Link::Down);
+        self.refuses.set(refuses);
+        self.status.is_up.store(false, Ordering::Relaxed);
+        tracing::warn!(
+            error = error.to_string(),
+            "the store of rate limits does not answer; each proxy limits for itself"
+        );
+        let this = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            sleep(RETRY_INTERVAL).await;
+            this.connect();
+        });
         None
     }
 }

@@ -5,6 +5,11 @@
 use proxy_limits::RateDecision;
 use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
 use proxy_testkit::RedisServer;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longer than a busy machine delays an answer.
@@ -146,4 +151,67 @@ fn a_server_that_refuses_writes_is_not_up() {
     server.run("CONFIG SET maxmemory 0");
     first(&buckets, "a", SLOW);
     assert!(buckets.is_up());
+}
+
+#[test]
+fn late_timeouts_of_a_lost_connection_leave_the_next_one() {
+    let server = RedisServer::start();
+    let (relay, is_silent) = relay_with_a_silent_first_connection(server.address());
+    let buckets = Arc::new(buckets(
+        &format!("redis://{relay}"),
+        Duration::from_millis(1500),
+    ));
+    first(&buckets, "a", SLOW);
+    is_silent.store(true, Ordering::Release);
+
+    // Both go to the first connection. The second one times out when the next connection is up.
+    let asked = [Duration::ZERO, Duration::from_millis(1400)].map(|delay| {
+        let buckets = Arc::clone(&buckets);
+        thread::spawn(move || {
+            thread::sleep(delay);
+            take(&buckets, "a", SLOW)
+        })
+    });
+    let [one, other] = asked;
+    assert_eq!(one.join().unwrap(), None);
+    let begun = Instant::now();
+    while !buckets.is_up() {
+        assert!(begun.elapsed() < proxy_testkit::EVENT_TIMEOUT, "not up");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(other.join().unwrap(), None);
+    assert!(buckets.is_up());
+}
+
+/// A relay to `server`. While the returned value is true, nothing from its first connection is
+/// passed on.
+fn relay_with_a_silent_first_connection(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let is_silent = Arc::<AtomicBool>::default();
+    let silence = Arc::clone(&is_silent);
+    thread::spawn(move || {
+        for (number, client) in listener.incoming().enumerate() {
+            let client = client.unwrap();
+            let upstream = TcpStream::connect(server).unwrap();
+            let silence = if number == 0 {
+                Arc::clone(&silence)
+            } else {
+                Arc::default()
+            };
+            let back = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || copy(client, upstream, &silence));
+            thread::spawn(move || copy(back.0, back.1, &AtomicBool::new(false)));
+        }
+    });
+    (address, is_silent)
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, is_silent: &AtomicBool) {
+    let mut bytes = [0; 4096];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        if !is_silent.load(Ordering::Acquire) && to.write_all(&bytes[..count]).is_err() {
+            return;
+        }
+    }
 }

@@ -16,7 +16,7 @@ use proxy_model::Model;
 use proxy_plan::{CertificateFailure, ServedCertificate, failed_certificate_tests};
 use std::time::SystemTime;
 
-pub(crate) use acme::AcmeTasks;
+pub(crate) use acme::{AcmeTasks, set_damaged_aside};
 pub(crate) use loaded::{LoadedTls, LoadedUpstreamTls};
 pub(crate) use manager::{CertificateLoad, CertificateManager};
 pub(crate) use watching::CertificateChanges;

@@ -1,9 +1,9 @@
 //! Failures of issuance: diagnostics for operators, and uninterrupted service for clients.
 
 use crate::site::{Site, wait_for_certificate, wait_for_failure};
-use proxy_testkit::http;
-use proxy_testkit::{Pebble, Policy};
+use proxy_testkit::{DnsReply, Pebble, Policy, Reload, http};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 #[test]
 fn an_unreachable_host_is_reported_with_advice() {
@@ -105,4 +105,69 @@ fn an_authority_with_an_unknown_root_is_not_asked() {
     // Reported with the setting `directory-ca-file`.
     let failure = wait_for_failure(&proxyd);
     assert_eq!(failure.text("problem"), "unreachable", "{failure:?}");
+}
+
+#[test]
+fn a_certificate_that_could_not_be_stored_is_not_ordered_again() {
+    let pebble = Pebble::start(Policy::USUAL);
+    let site = Site::new(&pebble);
+    let record = site.folder.path().join("record");
+    fs::write(&record, "").unwrap();
+    let name = "_acme-challenge.a.test";
+    pebble.dns.set(name, DnsReply::TextsIn(record.clone()));
+    // During the order, the folder of certificates becomes unusable, as on a full disk.
+    let program = site.folder.path().join("dns-record");
+    let script = format!(
+        "#!/bin/sh\n[ $1 = cleanup ] && exit\necho \"$3\" > {}\n\
+         cd {}/*/ && rmdir certificates && echo full > certificates\n",
+        record.display(),
+        site.storage().display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let more = format!(
+        "challenge \"dns-01\"; dns-command \"{}\"",
+        program.display()
+    );
+    let block = site.block("\"a.test\"", &more);
+    let proxyd = site.start(&block);
+    let failure = wait_for_failure(&proxyd);
+    assert_eq!(failure.text("problem"), "storage", "{failure:?}");
+
+    fs::remove_file(site.file("certificates")).unwrap();
+    // Changed settings retry at once.
+    let block = block.replace("ops@example.com", "other@example.com");
+    assert_eq!(proxyd.reload(&site.kdl(&block)), Reload::Applied);
+    wait_for_certificate(&proxyd);
+    let answer = site.ask("a.test", &pebble.issued_roots());
+    assert_eq!(answer.body.as_deref(), Ok("hello"));
+    let printed = proxyd.stderr().lines().join("\n");
+    let orders = printed.matches("\"a certificate is ordered\"").count();
+    assert_eq!(orders, 1, "{printed}");
+}
+
+#[test]
+fn a_truncated_certificate_is_set_aside_and_replaced() {
+    let pebble = Pebble::start(Policy::USUAL);
+    pebble.resolve("a.test");
+    let site = Site::new(&pebble);
+    let block = site.block("\"a.test\"", "");
+    let mut proxyd = site.start(&block);
+    wait_for_certificate(&proxyd);
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
+    let file = site.file(".pem");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+
+    let proxyd = site.start(&block);
+    let _set_aside = proxyd.stderr().find(0, |record| {
+        record.text("message")
+            == "a stored certificate is damaged; it was renamed, and another one is ordered"
+    });
+    wait_for_certificate(&proxyd);
+    let answer = site.ask("a.test", &pebble.issued_roots());
+    assert_eq!(answer.body.as_deref(), Ok("hello"));
+    let aside = fs::read(site.file(".bad")).unwrap();
+    assert_eq!(aside, &whole[..whole.len() / 2]);
 }

@@ -1,8 +1,8 @@
 //! The life of HTTP/3 connections: certificates, reloads, drains, migration.
 
 use crate::support::{
-    Authority, BINARY, HeldHandshakes, Http3Answer, Http3Client, Site, block_on, head_of, over_tls,
-    start, to,
+    Authority, BINARY, HeldHandshakes, Http3Answer, Http3Client, Site, block_on, frame_of, head_of,
+    over_tls, start, to,
 };
 use proxy_testkit::{Gate, Launch, Proxyd, Reload, Upgrade, Upstream, free_port};
 use std::net::UdpSocket;
@@ -206,6 +206,41 @@ fn an_upgrade_keeps_connections_of_http3() {
         assert_eq!(site.connect().await.get("/").await.status, 200);
     });
     site.proxyd.wait_for_former();
+}
+
+#[test]
+fn a_second_upgrade_keeps_connections_of_the_process_before_the_last() {
+    for is_second_busy in [true, false] {
+        let upstream = Upstream::echo();
+        let kdl = to(&upstream, &format!("{}; http3 #true", over_tls("")));
+        let mut site = Site::with(&kdl);
+        block_on(async {
+            let mut open = Vec::new();
+            for number in 1..=2 {
+                if number == 1 || is_second_busy {
+                    let client = site.connect().await;
+                    let (mut send, receive) = client.open().await;
+                    let head = head_of("POST", "/", &[("content-length", "4")]);
+                    send.write_all(&head).await.unwrap();
+                    send.write_all(&frame_of(0x0, b"la")).await.unwrap();
+                    upstream.wait_for_connections(number);
+                    open.push((client, send, receive));
+                }
+                assert_eq!(site.proxyd.upgrade(), Upgrade::Done);
+            }
+            // The newest process receives the datagrams of all connections.
+            for (client, send, _) in &mut open {
+                client.control_until(GOAWAY).await;
+                send.write_all(&frame_of(0x0, b"te")).await.unwrap();
+                send.finish().unwrap();
+            }
+            for (_client, _send, receive) in open {
+                assert_eq!(Http3Answer::read(receive).await.unwrap().text(), "late");
+            }
+            assert_eq!(site.connect().await.get("/").await.status, 200);
+        });
+        site.proxyd.wait_for_former();
+    }
 }
 
 #[test]

@@ -36,6 +36,7 @@ fn site(files: &str, route: &str) -> Site {
     fs::write(root.join("page.html"), PAGE).unwrap();
     fs::write(root.join("docs/index.html"), "the docs").unwrap();
     fs::write(launch.folder().join("secret"), "secret").unwrap();
+    age(&root.join("page.html"), 60);
     Site {
         proxyd: launch.start(),
         root,
@@ -158,9 +159,12 @@ fn a_cached_representation_is_not_sent_again() {
 #[test]
 fn a_range_is_sent_alone() {
     let site = site("", "");
-    let tag = site.ask("/page.html", &[]);
-    let tag = tag.fields.get("etag").unwrap();
+    let known = site.ask("/page.html", &[]);
+    let date = known.fields.get("last-modified").unwrap();
+    let tag = known.fields.get("etag").unwrap();
 
+    let by_date = site.ask("/page.html", &[("Range", "bytes=3-7"), ("If-Range", date)]);
+    assert_eq!(by_date.status, 206);
     let part = site.ask("/page.html", &[("Range", "bytes=3-7"), ("If-Range", tag)]);
     assert_eq!((part.status, part.text().as_str()), (206, "hello"));
     assert_eq!(part.fields.get("content-range"), Some("bytes 3-7/12"));
@@ -172,6 +176,10 @@ fn a_range_is_sent_alone() {
         [("Range", "bytes=0-0,2-3"), ("X-Nothing", "")],
         [("Range", "rows=0-1"), ("X-Nothing", "")],
         [("Range", "bytes=3-7"), ("If-Range", "\"other\"")],
+        [
+            ("Range", "bytes=3-7"),
+            ("If-Range", "Thu, 01 Jan 1970 00:00:01 GMT"),
+        ],
     ] {
         let whole = site.ask("/page.html", &fields);
         assert_eq!((whole.status, whole.text().as_str()), (200, PAGE));

@@ -2,7 +2,8 @@
 
 use crate::support::{Authority, Identity, TlsClient, TlsUpstream, block_on, server_config, start};
 use proxy_testkit::{End, Proxyd, RawClient};
-use std::net::{SocketAddr, TcpListener};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::rustls::version::{TLS12, TLS13};
@@ -139,6 +140,34 @@ fn echo() -> SocketAddr {
         }
     });
     address
+}
+
+#[test]
+fn a_hello_of_an_old_device_is_passed_on_unchanged() {
+    // TLS 1.0 with one cipher suite, the name `a.test`, and no signature algorithms.
+    let body = [
+        &[3, 1][..],
+        &[7; 32],
+        &[0, 0, 2, 0, 0x2f, 1, 0],
+        &[0, 15, 0, 0, 0, 11, 0, 9, 0, 0, 6],
+        b"a.test",
+    ];
+    let body = body.concat();
+    let length = |more: usize| u8::try_from(body.len() + more).unwrap();
+    let head = [0x16, 3, 1, 0, length(4), 1, 0, 0, length(0)];
+    let hello = [&head[..], &body].concat();
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let other = silent.local_addr().unwrap();
+    let proxyd = start(&passing("", [echo(), other, other]), &[]);
+
+    let mut client = TcpStream::connect(proxyd.address()).unwrap();
+    client
+        .set_read_timeout(Some(proxy_testkit::EVENT_TIMEOUT))
+        .unwrap();
+    client.write_all(&hello).unwrap();
+    let mut echoed = vec![0; hello.len()];
+    client.read_exact(&mut echoed).unwrap();
+    assert_eq!(echoed, hello);
 }
 
 /// A listener that ends TLS, and relays to an echo.

@@ -39,15 +39,17 @@ impl Process {
 
     /// Duplicates of all listening sockets.
     fn sockets(&mut self) -> Result<Vec<Passed>, UpgradeError> {
-        let relay = self.server.open_relay().map_err(UpgradeError::Pass)?;
-        let relay = relay.map(|(label, socket)| Ok(Passed { label, socket }));
+        let relays = self.server.open_relays().map_err(UpgradeError::Pass)?;
+        let relays = relays
+            .into_iter()
+            .map(|(label, socket)| Ok(Passed { label, socket }));
         let served = self.server.sockets();
         let admin = self.admin.iter().flat_map(Admin::sockets);
         let copies = served.chain(admin).map(|(label, socket)| {
             let socket = socket.try_clone()?;
             Ok(Passed { label, socket })
         });
-        let all = relay.into_iter().chain(copies);
+        let all = relays.chain(copies);
         all.collect::<Result<_, _>>().map_err(UpgradeError::Pass)
     }
 

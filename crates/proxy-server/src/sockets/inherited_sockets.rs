@@ -103,12 +103,12 @@ impl InheritedSockets {
         (!sockets.is_empty() && all_nonblocking).then_some((sockets, owned))
     }
 
-    /// Claims the socket that forwards datagrams to the process before this one, for connections
-    /// that it keeps.
-    pub(crate) fn take_relay(&mut self) -> Option<Socket> {
-        let is_it = |passed: &Passed| passed.label.purpose == Purpose::DatagramRelay;
-        let place = self.passed.iter().position(is_it)?;
-        Some(self.passed.remove(place).socket)
+    /// Claims the sockets that forward datagrams to the processes before this one, for connections
+    /// that they keep; newest first.
+    pub(crate) fn take_relays(&mut self) -> Vec<Socket> {
+        let is_it = |passed: &mut Passed| passed.label.purpose == Purpose::DatagramRelay;
+        let relays = self.passed.extract_if(.., is_it);
+        relays.map(|passed| passed.socket).collect()
     }
 
     /// Claims the admin interface's socket at `address`.

@@ -224,7 +224,7 @@ impl ListenerSet {
         })
     }
 
-    /// The label of the socket that forwards datagrams to the old process in an upgrade; `None`
+    /// The label of the sockets that forward datagrams to old processes in an upgrade; `None`
     /// without HTTP/3.
     pub(crate) fn relay_label(&self) -> Option<Label> {
         let mut listeners = self.known.iter();

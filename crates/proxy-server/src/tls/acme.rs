@@ -5,9 +5,10 @@ mod responder;
 
 use crate::runtime::system_clock;
 use crate::runtime::task_scope::{TaskContext, TaskScope};
-use observer::{Observer, shown};
+use observer::{Observer, log_damaged, shown};
 use proxy_acme::{
     AcmeSettings, Challenge, DnsCommand, ExternalAccount, Storage, maintain_certificate,
+    set_aside_damaged,
 };
 use proxy_model::{Acme, AcmeChallenge, Model};
 use proxy_pipeline::ChallengeTokens;
@@ -17,6 +18,7 @@ use responder::ListenerResponder;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// The tasks that obtain certificates and renew them. They write files, which the watch of
 /// certificates finds.
@@ -50,15 +52,8 @@ impl AcmeTasks {
     /// Obtains exactly the certificates of `model` from now on. Certificates that were obtained
     /// before keep their state.
     pub(crate) fn apply(&mut self, model: &Model) {
-        let listeners = model.listeners.iter();
-        let blocks = listeners.filter_map(|listener| listener.tls.as_ref());
-        let settings = blocks.flat_map(|tls| &tls.acme).map(acme_settings);
-        // Listeners with equal blocks share a certificate.
-        let by_file: BTreeMap<PathBuf, AcmeSettings> = settings
-            .map(|settings| (Storage::new(&settings).certificate_file(), settings))
-            .collect();
         let mut tasks = self.tasks.begin();
-        for (file, settings) in by_file {
+        for (file, settings) in by_file(model) {
             let name = format!("certificate {}", file.display());
             let responder = Arc::clone(&self.responder);
             let hosts = settings.hosts.clone();
@@ -86,6 +81,31 @@ impl AcmeTasks {
         let none = self.tasks.begin();
         self.tasks.commit(none);
     }
+}
+
+/// The settings of each certificate file; listeners with equal blocks share one.
+fn by_file(model: &Model) -> BTreeMap<PathBuf, AcmeSettings> {
+    let listeners = model.listeners.iter();
+    let blocks = listeners.filter_map(|listener| listener.tls.as_ref());
+    let settings = blocks.flat_map(|tls| &tls.acme).map(acme_settings);
+    settings
+        .map(|settings| (Storage::new(&settings).certificate_file(), settings))
+        .collect()
+}
+
+/// Renames the stored certificates of `model` that cannot be used: the listeners start without
+/// them, as before their first certificates. Errors are left to the load of the files.
+pub(crate) async fn set_damaged_aside(model: &Arc<Model>) {
+    let model = Arc::clone(model);
+    let renaming = spawn_blocking(move || {
+        for settings in by_file(&model).into_values() {
+            if let Ok(Some((file, why))) = set_aside_damaged(&settings) {
+                log_damaged(&settings.hosts.join(" "), &file, why);
+            }
+        }
+    });
+    // A panic is reported by its hook.
+    renaming.await.unwrap_or_default();
 }
 
 pub(super) fn acme_settings(acme: &Acme) -> AcmeSettings {

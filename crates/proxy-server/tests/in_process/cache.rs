@@ -669,6 +669,29 @@ fn an_unsafe_request_invalidates_the_responses_of_its_target() {
 }
 
 #[test]
+fn equivalent_hosts_are_stored_apart_and_removed_together() {
+    let upstream = numbered(FRESH);
+    let proxyd = cached(&upstream, "ignore-query \"utm\"");
+    let mut client = proxyd.connect();
+    let mut ask = |method: &str, host: &str| {
+        let head = format!("{method} /a?utm=1 HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        client.ask(head).text()
+    };
+    let hosts = ["a.test", "a.test:80", "a.test.", "a.test:81"];
+    for (number, host) in (1..).zip(hosts) {
+        // An upstream may answer by the form of the host.
+        for _ in 0..2 {
+            assert_eq!(ask("GET", host), number.to_string(), "{host}");
+        }
+    }
+    assert_eq!(ask("PUT", "A.test:80"), "5");
+    for (number, host) in (6..).zip(["a.test", "a.test:80", "a.test."]) {
+        assert_eq!(ask("GET", host), number.to_string(), "{host}");
+    }
+    assert_eq!(ask("GET", "a.test:81"), "4");
+}
+
+#[test]
 fn request_cache_directives_apply_if_the_route_enables_them() {
     let reload = &[("Cache-Control", "no-cache")];
     let only = &[("Cache-Control", "only-if-cached")];

@@ -1,5 +1,6 @@
 //! Parsing of a `ClientHello` from received bytes.
 
+use proptest::prelude::{any, prop, proptest};
 use proxy_tls::{ClientHello, ClientHelloError, ClientHelloReader, MAX_CLIENT_HELLO_BYTES};
 use rustls::client::{EchGreaseConfig, EchMode};
 use rustls::crypto::aws_lc_rs::{default_provider, hpke};
@@ -125,6 +126,120 @@ fn other_bytes_are_refused_and_endless_ones_too() {
     let endless = endless.repeat(3);
     assert!(endless.len() > MAX_CLIENT_HELLO_BYTES);
     assert!(read(endless.chunks(1000)).is_err());
+}
+
+/// A `ClientHello` of TLS 1.0 with these extensions, as devices without signature algorithms send it.
+fn old_hello(extensions: Option<&[u8]>) -> Vec<u8> {
+    let mut body = vec![3, 1];
+    body.extend([7; 32]);
+    // Session ID, cipher suites, compression methods.
+    body.extend([0, 0, 2, 0, 0x2f, 1, 0]);
+    if let Some(extensions) = extensions {
+        body.extend(counted(extensions));
+    }
+    let length = u16::try_from(body.len()).unwrap().to_be_bytes();
+    let message = [&[1, 0][..], &length, &body].concat();
+    [&[0x16, 3, 1][..], &counted(&message)].concat()
+}
+
+/// The bytes after their length.
+fn counted(bytes: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(bytes.len()).unwrap().to_be_bytes();
+    [&length[..], bytes].concat()
+}
+
+/// The extension `server_name` with these names, each with its type.
+fn server_names(names: &[(u8, &[u8])]) -> Vec<u8> {
+    let list = names.iter();
+    let list = list.flat_map(|(kind, name)| [vec![*kind], counted(name)].concat());
+    let list: Vec<u8> = list.collect();
+    [&[0, 0][..], &counted(&counted(&list))].concat()
+}
+
+#[test]
+fn a_hello_of_an_old_device_is_passed_on() {
+    let without = Some(ClientHello { server_name: None });
+    assert_eq!(read([&old_hello(None)[..]]).unwrap(), without);
+    assert_eq!(read([&old_hello(Some(&[]))[..]]).unwrap(), without);
+    let hello = old_hello(Some(&server_names(&[(0, b"a.example")])));
+    assert_eq!(read([&hello[..]]).unwrap(), Some(named("a.example")));
+}
+
+#[test]
+fn odd_names_are_routed_as_hosts_or_as_no_name() {
+    let read_names = |names: &[(u8, &[u8])]| {
+        let hello = old_hello(Some(&server_names(names)));
+        read([&hello[..]]).map(|hello| hello.unwrap().server_name)
+    };
+    for (name, expected) in [
+        (&b"a-.Example"[..], Some("a-.example")),
+        (b"_sip.example", Some("_sip.example")),
+        (b"a.example.", Some("a.example")),
+        (b"device", Some("device")),
+        (b"192.0.2.1", None),
+        (b"::1", None),
+        (b"a.example:443", None),
+        (b"a..example", None),
+        (b".", None),
+        (b"caf\xc3\xa9.example", None),
+        (b"a.example\0", None),
+        (&[b'a'; 254], None),
+    ] {
+        let found = read_names(&[(0, name)]).unwrap();
+        assert_eq!(found.as_deref(), expected, "{name:?}");
+    }
+    let other_type = read_names(&[(9, b""), (0, b"a.example")]).unwrap();
+    assert_eq!(other_type.as_deref(), Some("a.example"));
+    // The target might take another name than the route.
+    for ambiguous in [
+        &[(0, &b"a.example"[..]), (0, b"b.example")][..],
+        &[(0, b"")],
+        &[],
+    ] {
+        assert!(read_names(ambiguous).is_err(), "{ambiguous:?}");
+    }
+    let twice = server_names(&[(0, b"a.example")]).repeat(2);
+    assert!(read([&old_hello(Some(&twice))[..]]).is_err());
+}
+
+#[test]
+fn a_hello_may_be_as_long_as_the_maximum() {
+    let padded = |padding: usize| {
+        let name = server_names(&[(0, b"a.example")]);
+        let padding = [&[0, 21][..], &counted(&vec![0; padding])].concat();
+        old_hello(Some(&[name, padding].concat()))
+    };
+    let rest = MAX_CLIENT_HELLO_BYTES - padded(0).len();
+    let expected = Some(named("a.example"));
+    assert_eq!(read([&padded(rest)[..]]).unwrap(), expected);
+    assert_eq!(read(padded(rest).chunks(1)).unwrap(), expected);
+    for size in [1, usize::MAX] {
+        let found = read(padded(rest + 1).chunks(size));
+        assert_eq!(found, Err(ClientHelloError::TooLong));
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_start_of_a_hello_is_neither_complete_nor_refused(
+        name in "[a-z0-9]{1,20}(\\.[a-z]{1,20}){0,3}",
+        is_new in any::<bool>(),
+        record_bytes in 1_usize..300,
+        cut in any::<prop::sample::Index>(),
+        piece_bytes in 1_usize..50,
+    ) {
+        let name = format!("{name}.example");
+        let hello = if is_new {
+            hello(&name)
+        } else {
+            old_hello(Some(&server_names(&[(0, name.as_bytes())])))
+        };
+        let records = in_records(&hello, record_bytes);
+        let cut = &records[..cut.index(records.len())];
+        assert_eq!(read([cut]), Ok(None));
+        assert_eq!(read(cut.chunks(piece_bytes)), Ok(None));
+        assert_eq!(read(records.chunks(piece_bytes)), Ok(Some(named(&name))));
+    }
 }
 
 #[test]

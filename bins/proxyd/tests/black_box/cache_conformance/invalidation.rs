@@ -29,6 +29,30 @@ const INVALIDATION_BY_UNSAFE_METHODS: &[Case] = &[
         ],
     ),
     Case(
+        "equivalent escapes",
+        &[
+            FRESH.path("/~b%C3%A9"),
+            DONE.path("/%7eb%c3%a9"),
+            FRESH.path("/~b%C3%A9"),
+        ],
+    ),
+    Case(
+        "Location with the default port",
+        &[
+            AT_B,
+            DONE.answer(&["Location: http://A.test:80/CASE/b"]),
+            AT_B,
+        ],
+    ),
+    Case(
+        "Location with another port",
+        &[
+            AT_B,
+            DONE.answer(&["Location: http://a.test:443/CASE/b"]),
+            GET.path("/b"),
+        ],
+    ),
+    Case(
         "Location of another host",
         &[
             AT_B,

@@ -106,19 +106,21 @@ impl IssuanceFault {
         }
     }
 
-    /// Returns true if the order is kept for the next attempt, because its outcome is unknown.
+    /// Returns true if the order is kept for the next attempt, because its outcome is unknown, or
+    /// its certificate was issued and only could not be stored: another order would count against
+    /// the authority's limits.
     fn keeps_order(&self) -> bool {
         match self {
             Self::Acme(
                 AcmeError::Unreachable(_) | AcmeError::Busy { .. } | AcmeError::TimedOut,
             )
+            | Self::NameTaken
             | Self::Own(_) => true,
             Self::Acme(_)
             | Self::NotPermitted
             | Self::NotServed { .. }
             | Self::Unconfirmed { .. }
             | Self::Rate { .. }
-            | Self::NameTaken
             | Self::Superseded => false,
         }
     }
@@ -294,4 +296,15 @@ fn lease_names(value: &ManagedCertificate) -> Vec<String> {
         .collect();
     names.sort_unstable();
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_issued_certificate_whose_name_is_taken_is_not_ordered_again() {
+        assert!(IssuanceFault::NameTaken.keeps_order());
+        assert!(!IssuanceFault::NotPermitted.keeps_order());
+    }
 }

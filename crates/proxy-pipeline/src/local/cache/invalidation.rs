@@ -6,13 +6,16 @@ use crate::response::body::Body;
 use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderValue, Response};
 use proxy_cache::{CacheStore, KeyTarget};
+use proxy_plan::Plan;
+use std::sync::Arc;
 
 /// The target of an unsafe request.
 #[derive(Debug)]
 pub(super) struct ChangedTarget {
-    /// Scheme and host.
+    plan: Arc<Plan>,
+    /// Scheme and host in normal form.
     origin: String,
-    /// The URL in the form of the key of each route with a cache: routes differ in `ignore-query`.
+    /// The URL in the form of the key of each route with a cache.
     urls: Vec<String>,
 }
 
@@ -22,20 +25,12 @@ pub(super) fn changed_target(exchange: &Exchange) -> Option<ChangedTarget> {
         return None;
     }
     let target = target(exchange).filter(KeyTarget::is_usable)?;
-    let mut urls = vec![target.url(&[])];
-    for route in exchange.active().plan.routes() {
-        let ignored = route
-            .cache
-            .as_ref()
-            .map(|cache| &cache.settings.ignore_query);
-        if let Some(ignored) = ignored.filter(|ignored| !ignored.is_empty()) {
-            urls.push(target.url(ignored));
-        }
-    }
-    urls.sort_unstable();
-    urls.dedup();
-    let origin = format!("{}://{}", target.scheme, target.host.to_ascii_lowercase());
-    Some(ChangedTarget { origin, urls })
+    let plan = &exchange.active().plan;
+    Some(ChangedTarget {
+        plan: Arc::clone(plan),
+        origin: target.origin(),
+        urls: plan.cache_urls(target),
+    })
 }
 
 impl ChangedTarget {
@@ -46,28 +41,31 @@ impl ChangedTarget {
         if !status.is_success() && !status.is_redirection() {
             return;
         }
-        for url in &self.urls {
+        let Self { plan, origin, urls } = self;
+        for url in urls {
             store.invalidate(url);
         }
         for name in [LOCATION, CONTENT_LOCATION] {
             let named = response.headers().get(name);
-            if let Some(url) = named.and_then(|value| self.same_origin_url(value)) {
+            let Some(url) = named.and_then(|value| same_origin_url(origin, value)) else {
+                continue;
+            };
+            let target = KeyTarget::from_url(&url);
+            for url in target.map_or_else(Vec::new, |target| plan.cache_urls(target)) {
                 store.invalidate(&url);
             }
         }
     }
+}
 
-    /// The URL in `value`, without its fragment; `None` for another origin or a relative path.
-    fn same_origin_url(&self, value: &HeaderValue) -> Option<String> {
-        let text = value.to_str().ok()?;
-        let text = text.split('#').next().unwrap_or_default();
-        if text.starts_with('/') && !text.starts_with("//") {
-            return Some(format!("{}{text}", self.origin));
-        }
-        let (origin, path) = text.split_at_checked(self.origin.len())?;
-        let is_same = origin.eq_ignore_ascii_case(&self.origin) && path.starts_with('/');
-        is_same.then(|| format!("{}{path}", self.origin))
+/// The URL in `value`; `None` for another origin or a relative path.
+fn same_origin_url(origin: &str, value: &HeaderValue) -> Option<String> {
+    let text = value.to_str().ok()?;
+    if text.starts_with('/') && !text.starts_with("//") {
+        return Some(format!("{origin}{text}"));
     }
+    let target = KeyTarget::from_url(text)?;
+    (target.origin() == origin).then(|| text.to_owned())
 }
 
 #[cfg(test)]
@@ -76,27 +74,27 @@ mod tests {
 
     #[test]
     fn only_urls_of_the_same_origin_are_removed() {
-        let changed = ChangedTarget {
-            origin: "https://a.example".to_owned(),
-            urls: Vec::new(),
+        let named = |value| {
+            let url = same_origin_url("https://a.example", &HeaderValue::from_static(value))?;
+            KeyTarget::from_url(&url).map(|target| target.url(&[]))
         };
-        let named = |value| changed.same_origin_url(&HeaderValue::from_static(value));
-        assert_eq!(
-            named("/new?x#y").as_deref(),
-            Some("https://a.example/new?x")
-        );
-        assert_eq!(
-            named("https://a.example/b").as_deref(),
-            Some("https://a.example/b")
-        );
-        assert_eq!(
-            named("HTTPS://A.Example/b").as_deref(),
-            Some("https://a.example/b")
-        );
+        for (value, url) in [
+            ("/new?x#y", "https://a.example/new?x"),
+            ("https://a.example/b", "https://a.example/b"),
+            ("HTTPS://A.Example/b", "https://a.example/b"),
+            ("https://a.example:443/b", "https://a.example/b"),
+            ("https://a.example", "https://a.example/"),
+        ] {
+            assert_eq!(named(value).as_deref(), Some(url), "{value}");
+        }
         for other in [
             "//b.example/",
             "https://a.example.b/",
+            "https://a.example:444/",
+            "https://a.example:80/",
             "http://a.example/",
+            "http://a.example:443/",
+            "https://u@a.example/",
             "b",
             "",
         ] {

@@ -1,4 +1,4 @@
-//! Forwarding of datagrams between the endpoints of a process, and to the process before it.
+//! Forwarding of datagrams between the endpoints of a process, and to the processes before it.
 
 use super::connection_ids::Owner;
 use super::relay::RelaySender;
@@ -12,6 +12,9 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 /// socket.
 const QUEUE_DATAGRAMS: usize = 256;
 
+/// Half of the numbers of processes: those that follow a process's own belong to newer ones.
+const NEWER_PROCESSES: u8 = 127;
+
 type Endpoints = BTreeMap<u16, Sender<Datagram>>;
 
 /// The endpoints of all workers: each forwards datagrams to the owner of their connection.
@@ -19,8 +22,8 @@ type Endpoints = BTreeMap<u16, Sender<Datagram>>;
 pub(crate) struct DatagramRouter {
     endpoints: ArcSwap<Endpoints>,
     process: u8,
-    /// Forwards datagrams to the process before this one; `None` if there is none.
-    before: Option<RelaySender>,
+    /// Senders to the processes before this one, newest first.
+    before: Vec<RelaySender>,
 }
 
 /// An endpoint that can receive datagrams from other endpoints; unregistered on drop.
@@ -31,8 +34,9 @@ pub(in crate::http3) struct RegisteredEndpoint {
 }
 
 impl DatagramRouter {
-    /// The router of the process with this number; `before` forwards to the process before it.
-    pub(in crate::http3) fn new(process: u8, before: Option<RelaySender>) -> Self {
+    /// The router of the process with this number; `before` are senders to the processes before it,
+    /// newest first.
+    pub(in crate::http3) fn new(process: u8, before: Vec<RelaySender>) -> Self {
         Self {
             endpoints: ArcSwap::default(),
             process,
@@ -42,6 +46,10 @@ impl DatagramRouter {
 
     pub(in crate::http3) fn process(&self) -> u8 {
         self.process
+    }
+
+    pub(in crate::http3) fn before(&self) -> &[RelaySender] {
+        &self.before
     }
 
     /// Registers an endpoint. Also returns the receiver of datagrams that other endpoints forward
@@ -71,16 +79,22 @@ impl DatagramRouter {
         if owner.process == self.process {
             return self.deliver(owner.endpoint, datagram);
         }
-        match &self.before {
-            Some(before) if before.process() == owner.process => {
-                let sent = before.send(owner.endpoint, &datagram);
-                if sent { Ok(()) } else { Err(datagram) }
-            }
-            // The process that takes over receives the client's next datagram itself. A reset would
-            // end the connection.
-            Some(_) | None if owner.process == self.process.wrapping_add(1) => Ok(()),
-            Some(_) | None => Err(datagram),
+        let mut before = self.before.iter();
+        if let Some(before) = before.find(|before| before.process() == owner.process) {
+            let sent = before.send(owner.endpoint, &datagram);
+            return if sent { Ok(()) } else { Err(datagram) };
         }
+        if self.is_newer(owner.process) {
+            // That process receives the client's next datagram itself. A reset would end the
+            // connection.
+            return Ok(());
+        }
+        Err(datagram)
+    }
+
+    /// Returns true if `process` came after this one. Numbers wrap around.
+    fn is_newer(&self, process: u8) -> bool {
+        (1..=NEWER_PROCESSES).contains(&process.wrapping_sub(self.process))
     }
 
     /// Forwards `datagram` to an endpoint of this process. Returns it if there is no such endpoint.
@@ -127,7 +141,7 @@ mod tests {
 
     #[test]
     fn datagrams_reach_the_endpoint_of_their_owner() {
-        let router = Arc::new(DatagramRouter::new(7, None));
+        let router = Arc::new(DatagramRouter::new(7, Vec::new()));
         let (one, mut of_one) = router.register().unwrap();
         let (two, mut of_two) = router.register().unwrap();
         assert_ne!(one.owner, two.owner);
@@ -136,7 +150,7 @@ mod tests {
         assert_eq!(of_one.try_recv().unwrap().bytes[..], [1]);
         assert_eq!(of_two.try_recv().unwrap().bytes[..], [2]);
 
-        for (process, is_taken) in [(6, false), (8, true), (9, false)] {
+        for (process, is_taken) in [(6, false), (8, true), (9, true), (250, false)] {
             let other = Owner {
                 process,
                 ..one.owner
@@ -156,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_full_queue_drops_datagrams() {
-        let router = Arc::new(DatagramRouter::new(0, None));
+        let router = Arc::new(DatagramRouter::new(0, Vec::new()));
         let (one, mut of_one) = router.register().unwrap();
         for _ in 0..2 * QUEUE_DATAGRAMS {
             assert!(router.send(one.owner, datagram(1)).is_ok());

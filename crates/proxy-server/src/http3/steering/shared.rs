@@ -16,31 +16,35 @@ pub(crate) struct Http3Shared {
 }
 
 impl Http3Shared {
-    /// The state of a process. `relay` is the socket to the process before it, if there is one.
+    /// The state of a process. `relays` are the sockets to the processes before it, newest first.
     ///
     /// # Errors
     /// The system has no randomness.
-    pub(crate) fn new(relay: Option<Socket>) -> io::Result<Self> {
-        let Some(Inherited { secrets, relay }) = relay.and_then(relay::inherit) else {
+    pub(crate) fn new(relays: Vec<Socket>) -> io::Result<Self> {
+        let Some(inherited) = relay::inherit(relays) else {
             return Ok(Self {
                 secrets: Http3Secrets::new(random_key()?),
-                router: Arc::new(DatagramRouter::new(0, None)),
+                router: Arc::new(DatagramRouter::new(0, Vec::new())),
             });
         };
-        let process = relay.process().wrapping_add(1);
+        let Inherited {
+            secrets,
+            process,
+            relays,
+        } = inherited;
         Ok(Self {
             secrets,
-            router: Arc::new(DatagramRouter::new(process, Some(relay))),
+            router: Arc::new(DatagramRouter::new(process.wrapping_add(1), relays)),
         })
     }
 
     /// Creates the relay for datagrams from a process that takes over. Also returns that process's
-    /// socket.
+    /// sockets: to this process, and to those before it that have not ended.
     ///
     /// # Errors
     /// Errors of `socketpair(2)`, such as a lack of file descriptors.
-    pub(crate) fn relay(&self) -> io::Result<(RelayReceiver, Socket)> {
-        relay::pair(&self.secrets, self.router.process())
+    pub(crate) fn relay(&self) -> io::Result<(RelayReceiver, Vec<Socket>)> {
+        relay::pair(&self.secrets, self.router.process(), self.router.before())
     }
 
     /// Forwards datagrams from `receiver` to the endpoints of this process.

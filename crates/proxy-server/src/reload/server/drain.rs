@@ -19,15 +19,16 @@ impl Server {
         self.inherited.log_unclaimed();
     }
 
-    /// The socket through which a process that takes over forwards datagrams to this one; `None`
-    /// without HTTP/3.
-    pub(crate) fn open_relay(&mut self) -> io::Result<Option<(Label, Socket)>> {
+    /// The sockets through which a process that takes over forwards datagrams to this one, and to
+    /// those before it; none without HTTP/3.
+    pub(crate) fn open_relays(&mut self) -> io::Result<Vec<(Label, Socket)>> {
         let Some(label) = self.listeners.relay_label() else {
-            return Ok(None);
+            return Ok(Vec::new());
         };
-        let (receiver, socket) = self.common.http3.relay()?;
+        let (receiver, sockets) = self.common.http3.relay()?;
         self.relay = Some(receiver);
-        Ok(Some((label, socket)))
+        let labelled = sockets.into_iter().map(|socket| (label.clone(), socket));
+        Ok(labelled.collect())
     }
 
     /// Every listening socket, for handing over to another process.

@@ -23,7 +23,7 @@ use crate::targets::pools::ConnectionLimits;
 use crate::targets::probes::Prober;
 use crate::targets::reconnection::Reconnections;
 use crate::targets::target_health::TargetHealth;
-use crate::tls::{AcmeTasks, CertificateManager};
+use crate::tls::{AcmeTasks, CertificateManager, LoadedTls, set_damaged_aside};
 use crate::worker::Common;
 use crate::worker::worker_pool::WorkerPool;
 use proxy_model::Model;
@@ -68,9 +68,7 @@ impl Server {
         relieve_predecessor: impl AsyncFnOnce(),
     ) -> Result<Self, ApplyError> {
         let certificates = CertificateManager::new();
-        let loading = certificates.begin_load();
-        let loaded_tls = loading.run(&parts.model, parts.keys, now()).await;
-        let loaded_tls = loaded_tls.map_err(ApplyError::Tls)?;
+        let loaded_tls = load_tls(&certificates, &parts).await?;
         let sticky_key = StickyKey(random_key().map_err(ApplyError::Random)?);
         let (targets, limits) = (TargetRegistry::new(sticky_key), ConnectionLimits::default());
         let names = NameTable::new(&parts.model, Arc::clone(&parts.registry));
@@ -94,7 +92,7 @@ impl Server {
         let common = Common {
             shared: Arc::new(shared),
             registry: parts.registry,
-            http3: Http3Shared::new(parts.inherited.take_relay()).map_err(ApplyError::Random)?,
+            http3: Http3Shared::new(parts.inherited.take_relays()).map_err(ApplyError::Random)?,
         };
         let prepared = Preparation {
             limits: limits.prepare(&plan),
@@ -136,6 +134,20 @@ impl Server {
         server.commit(transaction).await;
         Ok(server)
     }
+}
+
+/// Loads certificates, keys and roots. Stored certificates of ACME that cannot be used are renamed
+/// before, except in a rehearsal.
+async fn load_tls(
+    certificates: &CertificateManager,
+    parts: &ServerParts<'_>,
+) -> Result<LoadedTls, ApplyError> {
+    if parts.purpose == Purpose::Serving {
+        set_damaged_aside(&parts.model).await;
+    }
+    let loading = certificates.begin_load();
+    let loaded = loading.run(&parts.model, parts.keys, now()).await;
+    loaded.map_err(ApplyError::Tls)
 }
 
 /// The tasks that obtain certificates; `None` in a rehearsal.

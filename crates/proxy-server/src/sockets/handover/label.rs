@@ -23,7 +23,7 @@ pub(crate) enum Purpose {
     Listener(u32),
     /// The UDP sockets of a listener.
     Datagrams,
-    /// Forwards datagrams to the old process.
+    /// Forwards datagrams to the old process, and further ones to still older processes.
     DatagramRelay,
     /// The admin interface.
     Admin,

@@ -62,6 +62,10 @@ impl Observer {
                 self.count("success");
                 log_obtained(&hosts, *not_after, *renew_at);
             }
+            Event::Damaged { file, why } => {
+                self.state.not_after = None;
+                log_damaged(&hosts, file, why);
+            }
             Event::Ordering => {
                 self.state.next_attempt = None;
                 tracing::info!(hosts, "a certificate is ordered");
@@ -134,6 +138,17 @@ impl Observer {
 /// The name of a certificate in metrics and in `/status`.
 pub(super) fn shown(file: &Path) -> String {
     file.display().to_string()
+}
+
+/// Logs that a stored certificate was renamed to `file`, because it cannot be used.
+pub(super) fn log_damaged(hosts: &str, file: &Path, why: &str) {
+    let file = shown(file);
+    tracing::error!(
+        hosts,
+        file,
+        why,
+        "a stored certificate is damaged; it was renamed, and another one is ordered"
+    );
 }
 
 fn log_obtained(hosts: &str, not_after: SystemTime, renew_at: SystemTime) {
