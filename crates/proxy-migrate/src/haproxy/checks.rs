@@ -56,9 +56,8 @@ pub(super) fn is_check(line: &Line) -> bool {
             action,
             "bwlim-in" | "bwlim-out" | "cache" | "compression" | "trace"
         ),
-        // An unknown `defaults` section may have any rule.
-        "from" => true,
-        "block" | "reqdeny" | "reqideny" | "reqtarpit" | "reqitarpit" => true,
+        // An unknown `defaults` section, named by `from`, may have any rule.
+        "from" | "block" | "reqdeny" | "reqideny" | "reqtarpit" | "reqitarpit" => true,
         _ => false,
     }
 }

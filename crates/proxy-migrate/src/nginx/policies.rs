@@ -38,9 +38,7 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
     if matches!(route.service, Service::Upstream(_)) {
         cache::apply(site, route, scope);
     }
-    if !matches!(route.service, Service::Upstream(_) | Service::Static { .. }) {
-        early(site, route, scope);
-    } else {
+    if matches!(route.service, Service::Upstream(_) | Service::Static { .. }) {
         compression(site, route, scope);
         rate(site, route, scope);
         let password = basic_auth::read(site, scope);
@@ -63,6 +61,8 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
             route.policies.settings.extend(password);
             route.agents.extend(login);
         }
+    } else {
+        early(site, route, scope);
     }
 }
 

@@ -27,12 +27,16 @@ pub(super) struct EntryPoint<'d> {
     pub(super) middlewares: Vec<&'d str>,
     pub(super) is_default: bool,
     pub(super) value: Option<&'d Value>,
-    /// Set if `proxyProtocol` trusts other peers than `forwardedHeaders`: a listener has one list for
-    /// both, so that clients could choose the address that lists of networks are compared with.
-    pub(super) has_mixed_trust: bool,
 }
 
 impl<'d> EntryPoint<'d> {
+    /// Returns true if `proxyProtocol` trusts other peers than `forwardedHeaders`: a listener has one
+    /// list for both, so that clients could choose the address that lists of networks are compared
+    /// with.
+    pub(super) fn has_mixed_trust(&self) -> bool {
+        self.value.is_some_and(has_mixed_trust)
+    }
+
     /// TLS settings that apply to all routers.
     pub(super) fn tls(&self) -> Option<&'d Value> {
         self.value?.get("http")?.block("tls")
@@ -128,7 +132,6 @@ impl<'d> EntryPoints<'d> {
                 .unwrap_or_default(),
             is_default: value.is_some_and(|it| it.is_on("asDefault")),
             value,
-            has_mixed_trust: value.is_some_and(has_mixed_trust),
         });
     }
 

@@ -104,7 +104,7 @@ impl<'d> Router<'d> {
             let [plain, tls] = &mut by_kind;
             let listeners = if is_tls { tls } else { plain };
             listeners.names.push(point.name);
-            listeners.has_mixed_trust |= point.has_mixed_trust;
+            listeners.has_mixed_trust |= point.has_mixed_trust();
             settings.extend(point.tls());
             let known = listeners.middlewares.clone();
             let new = point.middlewares.iter().filter(|it| !known.contains(it));
