@@ -5,6 +5,7 @@ mod backend;
 mod checks;
 mod condition;
 mod connection_rules;
+mod defaults;
 mod error_pages;
 mod frontend;
 mod headers;
@@ -19,7 +20,8 @@ use crate::site::Site;
 use crate::source::{Included, Source};
 use advice::advice;
 use backend::Backend;
-use parser::{Line, Section};
+use defaults::Defaults;
+use parser::Section;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -27,76 +29,73 @@ use std::rc::Rc;
 pub(crate) fn read(source: &Source, included: Included<'_>) -> Result<Site, SyntaxError> {
     let sections = parser::parse(source)?;
     let mut site = Site::default();
-    let mut defaults: Rc<[Line]> = Rc::default();
+    let mut defaults = Defaults::new();
     let mut policies: HashMap<String, Backend> = HashMap::new();
-    let mut frontends: Vec<(&Section, Rc<[Line]>)> = Vec::new();
-    let mut relayed: Vec<(&Section, Rc<[Line]>)> = Vec::new();
+    let mut frontends: Vec<(&Section, Rc<Section>)> = Vec::new();
+    let mut relayed: Vec<(&Section, Rc<Section>)> = Vec::new();
     let mut usable: HashSet<String> = HashSet::new();
     for section in &sections {
-        let mut modes = defaults
-            .iter()
-            .chain(&section.lines)
-            .filter(|line| line.word(0) == "mode");
+        let base = defaults.base(section);
+        let lines = base.lines.iter().chain(&section.lines);
+        let mut modes = lines.filter(|line| line.word(0) == "mode");
         let mode = modes.next_back().map_or("tcp", |line| line.word(1));
+        note_header(&mut site, section);
         match section.kind.as_str() {
             "global" => global(&mut site, section),
-            "defaults" => {
-                note_defaults(&mut site, section);
-                defaults = Rc::from(&*section.lines);
-            }
+            "defaults" => defaults.add(&mut site, section)?,
             "frontend" | "backend" | "listen" if mode != "http" && mode != "tcp" => {
-                let shown = format!("{} {}", section.kind, section.name);
-                site.note(&section.place, &shown, "the modes are `http` and `tcp`");
+                site.note(
+                    &section.place,
+                    &section.shown(),
+                    "the modes are `http` and `tcp`",
+                );
             }
-            "frontend" if mode == "tcp" => relayed.push((section, Rc::clone(&defaults))),
+            "frontend" if mode == "tcp" => relayed.push((section, base)),
             "backend" | "listen" if mode == "tcp" => {
-                if backend::read_relayed(&mut site, section, &defaults) {
+                if backend::read_relayed(&mut site, section, &base) {
                     usable.insert(section.name.clone());
                 }
                 if section.kind == "listen" {
-                    relayed.push((section, Rc::clone(&defaults)));
+                    relayed.push((section, base));
                 }
             }
-            "frontend" => frontends.push((section, Rc::clone(&defaults))),
-            "backend" => {
-                let backend_policies = backend::read(&mut site, section, &defaults);
-                policies.insert(section.name.clone(), backend_policies);
+            "frontend" => frontends.push((section, base)),
+            "backend" | "listen" => {
+                let backend = backend::read(&mut site, section, &base);
+                policies.insert(section.name.clone(), backend);
+                if section.kind == "listen" {
+                    frontends.push((section, base));
+                }
             }
-            "listen" => {
-                let backend_policies = backend::read(&mut site, section, &defaults);
-                policies.insert(section.name.clone(), backend_policies);
-                frontends.push((section, Rc::clone(&defaults)));
-            }
-            _ => {
-                let shown = format!("{} {}", section.kind, section.name);
-                site.note(
-                    &section.place,
-                    &shown,
-                    "not carried over; see docs/learn/coming-from/haproxy.md",
-                );
-            }
+            _ => site.note(
+                &section.place,
+                &section.shown(),
+                "not carried over; see docs/learn/coming-from/haproxy.md",
+            ),
         }
     }
-    for (section, defaults) in frontends {
-        frontend::read(&mut site, section, &defaults, &policies, included);
+    for (section, base) in frontends {
+        frontend::read(&mut site, section, &base, &policies, included);
     }
     site.shorten_listeners();
     relays::read_all(&mut site, &relayed, &usable);
     Ok(site)
 }
 
-/// Notes lines of `defaults` that the conversion of sections ignores.
-fn note_defaults(site: &mut Site, section: &Section) {
-    for line in &section.lines {
-        match line.word(0) {
-            "option" => backend::option(site, line),
-            "maxconn" => line.note(site, "write `limits { max-total-connections … }`"),
-            "acl" | "balance" | "compression" | "cookie" | "default-server" | "description"
-            | "errorfile" | "http-request" | "http-response" | "http-reuse" | "id" | "log"
-            | "mode" | "redirect" | "retries" | "retry-on" | "tcp-request" | "timeout" => {}
-            _ if checks::is_check(line) => {}
-            name => line.note(site, advice(name)),
-        }
+/// Notes words after the name of a section, such as the address of a `listen`.
+fn note_header(site: &mut Site, section: &Section) {
+    let is_proxy = matches!(
+        &*section.kind,
+        "defaults" | "frontend" | "backend" | "listen"
+    );
+    if is_proxy && !section.rest.is_empty() && (section.base().is_none() || section.rest.len() > 2)
+    {
+        let shown = format!("{} {}", section.shown(), section.rest.join(" "));
+        site.note(
+            &section.place,
+            &shown,
+            "words after the name are not read: write a listener for an address",
+        );
     }
 }
 

@@ -206,6 +206,8 @@ const WITHOUT_EFFECT: &[&str] = &[
     "auth.caddyfile: copy_headers Remote-User",
     "auth.caddyfile: uri /api/verify?rd=https://auth.example.com/",
     "auth.cfg: acl ok http_auth(admins)",
+    "bases.cfg: acl shut path_beg /other",
+    "bases.cfg: mode tcp",
     "blue-green.conf: server_name \"\"",
     "cache.cfg: max-age 60",
     "cache.cfg: nameserver one 10.0.0.53:53",

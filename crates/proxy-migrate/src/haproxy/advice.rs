@@ -12,6 +12,7 @@ pub(super) fn advice(name: &str) -> &'static str {
         "errorfile" | "errorloc" => {
             "write the HTML behind the response's head into a file, and `error-pages { page 503 file=… }`"
         }
+        "from" => "no `defaults` section before it has this name",
         "capture" | "log-format" => "the access log has fixed fields: see docs/operate/logs.md",
         "filter" | "lua-load" => "run it as an agent",
         "tcp-request" | "tcp-response" => {

@@ -2,31 +2,30 @@
 
 use super::advice::advice;
 use super::checks;
+use super::condition::{self, Condition};
 use super::headers;
 use super::parser::{Line, Section};
 use super::rule;
 use crate::kdl::Node;
-use crate::site::{Policies, Site, Upstream};
+use crate::site::{Policies, Service, Site, Upstream};
 use crate::units;
 
 /// Settings of a backend that apply to the routes to it.
 pub(super) struct Backend {
     pub(super) policies: Policies,
+    /// Redirect of requests without TLS.
+    pub(super) to_https: Option<Service>,
     /// Set if a rule that may refuse requests was not migrated: routes to the backend answer 501.
     pub(super) is_closed: bool,
 }
 
 /// Adds the upstream of a `backend` or `listen`. Its edits of messages become policies of its
 /// routes.
-pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Backend {
+pub(super) fn read(site: &mut Site, section: &Section, base: &Section) -> Backend {
+    let defaults = base.lines.as_slice();
     let mut policies = Policies::default();
-    // The rules of a `listen` are read with its frontend.
-    let mut is_closed = false;
-    if section.kind == "backend" {
-        let lines = || defaults.iter().chain(&section.lines);
-        is_closed = checks::note_checks(site, lines());
-        is_closed |= checks::note_rewrite(site, lines());
-    }
+    let mut to_https = None;
+    let mut is_closed = has_checks(site, section, defaults, &mut policies);
     let mut upstream = Upstream {
         name: section.name.clone(),
         ..Upstream::default()
@@ -44,23 +43,23 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
                 check_path = line.option("uri").map(str::to_owned).or(check_path);
             }
             "http-check" if line.word(1) == "expect" && line.word(2) == "status" => {
-                expected_status = status_of(line.word(3));
-                if expected_status.is_none() {
-                    line.note(site, "write `expected-status` of the health check");
-                }
+                expected_status = status_of(site, line);
             }
-            "http-request" if section.kind == "backend" && rule::is_decision(line) => {
-                is_closed = true;
-                checks::note_check(site, line);
+            "http-request" | "redirect" if rule::is_decision(line) => {
+                is_closed |= !read_decision(site, &mut to_https, section, line);
             }
-            "http-request" | "http-response" => headers::edit(site, &mut policies, line),
+            "http-request" | "http-response" => {
+                is_closed |= !headers::edit(site, &mut policies, line);
+            }
             // In a `listen`, these are read with its frontend.
             "tcp-request" | "errorfile" if section.kind == "listen" => {}
             _ if checks::is_check(line) => {}
             "option" => option(site, line),
+            "compression" if section.kind == "backend" => {
+                line.note(site, "write `compression` in the policies of its routes");
+            }
             "mode" | "timeout" | "acl" | "bind" | "use_backend" | "default_backend"
-            | "redirect" | "http-reuse" | "compression" | "log" | "maxconn" | "description"
-            | "id" => {}
+            | "http-reuse" | "compression" | "log" | "maxconn" | "description" | "id" => {}
             "retries" if line.word(1) == "3" => {}
             "default-server" | "retries" | "retry-on" => line.note(
                 site,
@@ -74,21 +73,70 @@ pub(super) fn read(site: &mut Site, section: &Section, defaults: &[Line]) -> Bac
         upstream.settings.push(probe.child(check_type));
     }
     timeouts(site, &mut upstream, section, defaults);
-    if upstream.targets.is_empty() {
-        is_closed = true;
-        let shown = format!("{} {}", section.kind, section.name);
-        site.note(
-            &section.place,
-            &shown,
-            "it has no `server`, so nothing is served from it",
-        );
-    } else {
-        site.upstreams.push(upstream);
-    }
+    is_closed |= !add(site, section, upstream);
     Backend {
         policies,
+        to_https,
         is_closed,
     }
+}
+
+/// Notes checks of a backend, and adds its own field of `forwardfor`. Returns true if there is a check.
+/// The rules of a `listen` are read with its frontend.
+fn has_checks(
+    site: &mut Site,
+    section: &Section,
+    defaults: &[Line],
+    policies: &mut Policies,
+) -> bool {
+    if section.kind == "listen" {
+        return false;
+    }
+    let lines = || defaults.iter().chain(&section.lines);
+    let fields = lines().filter_map(headers::forwarded);
+    policies.request_headers.extend(fields);
+    let is_closed = checks::note_checks(site, lines());
+    checks::note_rewrite(site, lines()) || is_closed
+}
+
+/// Reads a rule of a backend that answers requests. A redirect to `https` of requests without TLS is
+/// returned in `to_https`; returns false for any other, which closes the backend.
+fn read_decision(
+    site: &mut Site,
+    to_https: &mut Option<Service>,
+    section: &Section,
+    line: &Line,
+) -> bool {
+    if section.kind == "listen" {
+        return true;
+    }
+    let conditions = condition::rule_conditions(line, section).unwrap_or_default();
+    let is_of_plain = |condition: &Condition| condition.is_only_plain();
+    let service = rule::service(line).filter(|service| {
+        let is_https = matches!(service, Service::Redirect { to: Some(to), .. } if to == "https");
+        is_https && line.option("scheme").is_some()
+    });
+    let is_redirect = conditions.len() == 1 && conditions.iter().all(is_of_plain);
+    let Some(service) = service.filter(|_| is_redirect) else {
+        checks::note_check(site, line);
+        return false;
+    };
+    to_https.get_or_insert(service);
+    true
+}
+
+/// Adds the upstream of a section; returns false for one without targets, which is noted.
+fn add(site: &mut Site, section: &Section, upstream: Upstream) -> bool {
+    if upstream.targets.is_empty() {
+        site.note(
+            &section.place,
+            &section.shown(),
+            "it has no `server`, so nothing is served from it",
+        );
+        return false;
+    }
+    site.upstreams.push(upstream);
+    true
 }
 
 /// Sets a setting of an upstream, replacing one with the same name.
@@ -97,13 +145,17 @@ fn put(upstream: &mut Upstream, name: &str, value: &str) {
     upstream.settings.push(Node::text(name, value));
 }
 
-/// Directives of `defaults` that apply to a section, because it has none of the same name.
+/// Directives of `defaults` that apply to a section: rules, and those that it has none of the same
+/// name of.
 fn inherited<'l>(section: &'l Section, defaults: &'l [Line]) -> impl Iterator<Item = &'l Line> {
     const INHERITED: &[&str] = &["balance", "cookie", "default-server", "retries", "retry-on"];
+    // Rules of `defaults` come before the section's own.
+    const ADDED: &[&str] = &["http-request", "http-response"];
     let has_own = |name: &str| section.lines.iter().any(|line| line.word(0) == name);
-    defaults
-        .iter()
-        .filter(move |line| INHERITED.contains(&line.word(0)) && !has_own(line.word(0)))
+    defaults.iter().filter(move |line| {
+        let name = line.word(0);
+        ADDED.contains(&name) || (INHERITED.contains(&name) && !has_own(name))
+    })
 }
 
 /// Options that describe the proxy's behaviour anyway, or are read elsewhere.
@@ -148,9 +200,10 @@ pub(super) fn option(site: &mut Site, line: &Line) {
 
 /// Adds the upstream of a `backend` or `listen` in `mode tcp`; returns true if connections can be
 /// relayed to it.
-pub(super) fn read_relayed(site: &mut Site, section: &Section, defaults: &[Line]) -> bool {
+pub(super) fn read_relayed(site: &mut Site, section: &Section, base: &Section) -> bool {
+    let defaults = base.lines.as_slice();
     let before = site.upstreams.len();
-    let backend = read(site, section, defaults);
+    let backend = read(site, section, base);
     let Some(upstream) = site.upstreams.get_mut(before) else {
         return false;
     };
@@ -246,7 +299,15 @@ fn check_type(path: Option<&str>, expected_status: Option<Node>) -> Node {
 }
 
 /// Setting for an expected status or a range such as `200-399`.
-fn status_of(word: &str) -> Option<Node> {
+fn status_of(site: &mut Site, line: &Line) -> Option<Node> {
+    let status = status_node(line.word(3));
+    if status.is_none() {
+        line.note(site, "write `expected-status` of the health check");
+    }
+    status
+}
+
+fn status_node(word: &str) -> Option<Node> {
     let is_status = |text: &str| text.parse::<u16>().is_ok_and(|it| (100..600).contains(&it));
     match word.split_once('-') {
         Some((first, last)) if is_status(first) && is_status(last) => {

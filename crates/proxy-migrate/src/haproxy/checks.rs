@@ -56,7 +56,8 @@ pub(super) fn is_check(line: &Line) -> bool {
             action,
             "bwlim-in" | "bwlim-out" | "cache" | "compression" | "trace"
         ),
-        "block" | "reqdeny" | "reqideny" | "reqtarpit" | "reqitarpit" => true,
+        // An unknown `defaults` section, named by `from`, may have any rule.
+        "from" | "block" | "reqdeny" | "reqideny" | "reqtarpit" | "reqitarpit" => true,
         _ => false,
     }
 }
@@ -91,12 +92,39 @@ pub(super) fn note_rewrite<'l>(site: &mut Site, lines: impl Iterator<Item = &'l 
     let after = lines
         .iter()
         .skip_while(|line| rule::rewrite(line).is_none());
-    let is_late = |line: &&&Line| rule::is_decision(line) || line.word(0) == "redirect";
+    let is_late = |line: &&&Line| rule::is_decision(line);
     let is_backend = |line: &&&Line| line.word(0) == "use_backend";
     let mut inputs = after.filter(is_late).chain(lines.iter().filter(is_backend));
     let is_closed = inputs.any(|line| is_conditional(line)) || rewrites.nth(1).is_some();
     if is_closed {
         note_check(site, replaced);
+    }
+    is_closed
+}
+
+/// Notes a rule that changes the client's address before rules that read it. Returns true if there
+/// is one.
+pub(super) fn note_address<'l>(
+    site: &mut Site,
+    lines: impl Iterator<Item = &'l Line> + Clone,
+) -> bool {
+    let reads_address = |line: &Line| {
+        let mut words = line.words.iter();
+        let is_counter =
+            line.word(1).starts_with("track-sc") || line.word(2).starts_with("track-sc");
+        !is_counter && words.any(|word| word == "src")
+    };
+    let sets_address = |line: &&Line| line.words.iter().take(3).any(|word| word == "set-src");
+    if !lines.clone().any(reads_address) {
+        return false;
+    }
+    let mut is_closed = false;
+    for line in lines.filter(sets_address) {
+        is_closed = true;
+        line.note(
+            site,
+            "write the proxies before it in `trusted-proxies` of the listener; its routes answer 501 until then",
+        );
     }
     is_closed
 }

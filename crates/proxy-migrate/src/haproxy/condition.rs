@@ -30,6 +30,19 @@ impl Condition {
         self.hosts.is_empty() && self.paths.is_empty() && self.matches.is_empty() && !self.is_plain
     }
 
+    /// Returns true if the only condition is a request without TLS.
+    pub(super) fn is_only_plain(&self) -> bool {
+        let Self {
+            hosts,
+            paths,
+            matches,
+            sources,
+            is_plain,
+        } = self;
+        let is_any = hosts.is_empty() && paths.is_empty() && matches.is_empty();
+        *is_plain && is_any && sources.is_empty()
+    }
+
     /// Combines two conditions that must both hold; `None` if both test the same thing, which a
     /// route cannot express.
     fn and(mut self, other: Self) -> Option<Self> {

@@ -13,18 +13,16 @@ pub(super) struct Networks {
     pub(super) deny: Vec<String>,
 }
 
-/// Networks of the clients that a section's rules admit; `None` if a rule that could refuse
-/// connections has no counterpart, which is noted.
-pub(super) fn read<'l>(
-    site: &mut Site,
-    section: &Section,
-    rules: impl Iterator<Item = &'l Line>,
-    reads_names: bool,
-) -> Option<Networks> {
+/// Networks of the clients that the rules of sections admit; `None` if a rule that could refuse
+/// connections has no counterpart, which is noted. Each rule has the access lists of its section.
+pub(super) fn read(site: &mut Site, sections: &[&Section], reads_names: bool) -> Option<Networks> {
     let mut networks = Networks::default();
     let mut accepts_tls = false;
     let mut is_closed = false;
-    for line in rules.filter(|line| checks::is_rule(line)) {
+    let lines = sections
+        .iter()
+        .flat_map(|section| section.lines.iter().map(move |line| (*section, line)));
+    for (section, line) in lines.filter(|(_, line)| checks::is_rule(line)) {
         let is_read = match Kind::from_line(line, section) {
             Kind::Passive => true,
             Kind::AcceptTls => {
@@ -71,6 +69,10 @@ enum Kind {
 
 impl Kind {
     fn from_line(line: &Line, section: &Section) -> Self {
+        // Later rules would compare another address.
+        if line.word(2) == "set-src" {
+            return Self::Unknown;
+        }
         if !checks::is_check(line) {
             // An `accept` may exempt connections from a later `reject`.
             let accepts = line.word(0) == "tcp-request" && line.word(2) == "accept";

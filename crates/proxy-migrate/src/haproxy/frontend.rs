@@ -10,7 +10,7 @@ pub(super) use routes::Frontend;
 use super::advice::advice;
 use super::backend::{self, Backend};
 use super::checks;
-use super::condition::{self, Condition};
+use super::condition::Condition;
 use super::error_pages;
 use super::headers;
 use super::parser::{Line, Section};
@@ -26,28 +26,32 @@ use std::collections::HashMap;
 pub(super) fn read(
     site: &mut Site,
     section: &Section,
-    defaults: &[Line],
+    defaults: &Section,
     backends: &HashMap<String, Backend>,
     included: Included<'_>,
 ) {
-    let lines = || defaults.iter().chain(&section.lines);
+    let lines = || defaults.lines.iter().chain(&section.lines);
     let mut frontend = Frontend::new(&section.name);
     frontend.is_closed = checks::note_checks(site, lines());
     frontend.is_closed |= checks::note_rewrite(site, lines());
+    frontend.is_closed |= checks::note_address(site, lines());
     let timeouts = client_timeouts(site, lines());
     for line in section.lines("bind") {
         bind(site, &mut frontend, line, &timeouts);
     }
     let pages = error_pages::read(site, lines(), included);
     frontend.policies.settings.extend(pages);
-    settings(site, &mut frontend, section, defaults);
-    frontend.is_closed |= has_unmigrated_refusal(section, backends);
-    let is_answer = |line: &&Line| rule::is_decision(line) || line.word(0) == "redirect";
-    for line in lines().filter(is_answer) {
-        if site.is_full() {
-            return;
+    let fields = lines().filter_map(headers::forwarded);
+    frontend.policies.request_headers.extend(fields);
+    settings(site, &mut frontend, section, &defaults.lines);
+    // Rules of `defaults` have the access lists of `defaults`.
+    for owner in [defaults, section] {
+        for line in owner.lines.iter().filter(|line| rule::is_decision(line)) {
+            if site.is_full() {
+                return;
+            }
+            rules::answer(site, &mut frontend, owner, line);
         }
-        rules::answer(site, &mut frontend, section, line);
     }
     for line in section.lines("use_backend") {
         if site.is_full() {
@@ -62,12 +66,15 @@ pub(super) fn read(
 fn settings(site: &mut Site, frontend: &mut Frontend<'_>, section: &Section, defaults: &[Line]) {
     let is_listen = section.kind == "listen";
     let has_own = section.lines("compression").next().is_some();
-    let inherited = defaults.iter();
-    let inherited = inherited.filter(|line| line.word(0) == "compression" && !has_own);
+    let inherited = defaults.iter().filter(|line| match line.word(0) {
+        "compression" => !has_own,
+        "http-request" | "http-response" => true,
+        _ => false,
+    });
     for line in inherited.chain(&section.lines) {
         match line.word(0) {
             "http-request" | "http-response" if !is_listen => {
-                headers::edit(site, &mut frontend.policies, line);
+                frontend.is_closed |= !headers::edit(site, &mut frontend.policies, line);
             }
             "compression" if line.word(1) == "algo" => {
                 let known = line.words.iter().skip(2).filter(|word| *word == "gzip");
@@ -101,16 +108,6 @@ fn compressed_types(section: &Section, defaults: &[Line]) -> Node {
     Node::new("types").args(words.map(String::as_str))
 }
 
-/// Returns true if a condition that was not migrated selects a backend that serves nothing, which
-/// means that `HAProxy` refuses these requests.
-fn has_unmigrated_refusal(section: &Section, backends: &HashMap<String, Backend>) -> bool {
-    section.lines("use_backend").any(|line| {
-        let backend = backends.get(line.word(1));
-        let serves = backend.is_some_and(|backend| !backend.is_closed);
-        !serves && condition::rule_conditions(line, section).is_none()
-    })
-}
-
 /// Adds the route without a condition: to the last `default_backend`, or to the servers of a
 /// `listen`.
 fn default_backend(
@@ -122,7 +119,8 @@ fn default_backend(
     let own = (section.kind == "listen").then_some(section.name.as_str());
     let named = section.lines("default_backend").map(|line| line.word(1));
     if let Some(backend) = named.last().or(own) {
-        let route = frontend.backend_route(site, backend, &Condition::default(), backends);
-        site.push_route(route);
+        for route in frontend.backend_routes(site, backend, &Condition::default(), backends) {
+            site.push_route(route);
+        }
     }
 }

@@ -13,6 +13,8 @@ pub(super) struct Section {
     pub(super) name: String,
     pub(super) lines: Vec<Line>,
     pub(super) place: Place,
+    /// Words of the header after the name, such as `from NAME`.
+    pub(super) rest: Vec<String>,
     /// Set for a section in `mode tcp`, which has conditions on server names.
     is_relayed: bool,
     /// Positions of the lines of each access list, by its name.
@@ -47,12 +49,64 @@ impl Line {
         self.words.get(index + 1).map(String::as_str)
     }
 
+    /// The line without its condition.
+    pub(super) fn action(&self) -> Self {
+        let is_action = |word: &&String| *word != "if" && *word != "unless";
+        Self {
+            words: self.words.iter().take_while(is_action).cloned().collect(),
+            place: self.place.clone(),
+        }
+    }
+
     pub(super) fn has(&self, word: &str) -> bool {
         self.words.iter().any(|it| it == word)
     }
 }
 
 impl Section {
+    /// A section without lines. In `defaults from NAME` the name is left out.
+    pub(super) fn new(words: &[String], place: Place) -> Self {
+        let (kind, words) = words
+            .split_first()
+            .map_or(("", words), |(kind, rest)| (kind.as_str(), rest));
+        let has_name = !(kind == "defaults" && words.len() == 2 && is_from(words));
+        let (name, rest) = match words.split_first().filter(|_| has_name) {
+            Some((name, rest)) => (name.as_str(), rest),
+            None => ("", words),
+        };
+        Self {
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            lines: Vec::new(),
+            place,
+            rest: rest.to_vec(),
+            is_relayed: false,
+            lists: HashMap::new(),
+        }
+    }
+
+    /// Adds a line, and its access list if it defines one.
+    pub(super) fn push(&mut self, line: Line) {
+        if line.word(0) == "acl" && line.words.len() > 1 {
+            let positions = self.lists.entry(line.word(1).to_owned()).or_default();
+            positions.push(self.lines.len());
+        }
+        self.lines.push(line);
+    }
+
+    /// Name of the `defaults` section that the header selects by `from`.
+    pub(super) fn base(&self) -> Option<&str> {
+        self.rest
+            .get(1)
+            .map(String::as_str)
+            .filter(|_| is_from(&self.rest))
+    }
+
+    /// Header of the section.
+    pub(super) fn shown(&self) -> String {
+        format!("{} {}", self.kind, self.name).trim_end().to_owned()
+    }
+
     pub(super) fn lines<'s>(&'s self, first: &'s str) -> impl Iterator<Item = &'s Line> {
         self.lines.iter().filter(move |line| line.word(0) == first)
     }
@@ -106,14 +160,7 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Section>, SyntaxError> {
             continue;
         };
         if SECTIONS.contains(&&**first) {
-            sections.push(Section {
-                kind: first.clone(),
-                name: words.get(1).cloned().unwrap_or_default(),
-                lines: Vec::new(),
-                place,
-                is_relayed: false,
-                lists: HashMap::new(),
-            });
+            sections.push(Section::new(&words, place));
             continue;
         }
         let Some(section) = sections.last_mut() else {
@@ -122,13 +169,13 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Section>, SyntaxError> {
                 message: "a section comes first: `global`, `defaults`, `frontend`".to_owned(),
             });
         };
-        if let ("acl", Some(name)) = (first.as_str(), words.get(1)) {
-            let positions = section.lists.entry(name.clone()).or_default();
-            positions.push(section.lines.len());
-        }
-        section.lines.push(Line { words, place });
+        section.push(Line { words, place });
     }
     Ok(sections)
+}
+
+fn is_from(words: &[String]) -> bool {
+    words.first().is_some_and(|word| word == "from")
 }
 
 fn words(text: &str) -> Vec<String> {

@@ -15,12 +15,12 @@ use std::rc::Rc;
 /// names of backends that became upstreams.
 pub(super) fn read_all(
     site: &mut Site,
-    sections: &[(&Section, Rc<[Line]>)],
+    sections: &[(&Section, Rc<Section>)],
     usable: &HashSet<String>,
 ) {
     let mut without_routes: HashSet<String> = HashSet::new();
     for (section, defaults) in sections {
-        let names = read(site, &section.relayed(), defaults, usable);
+        let names = read(site, &section.relayed(), &defaults.relayed(), usable);
         without_routes.extend(names);
     }
     site.listeners
@@ -31,7 +31,7 @@ pub(super) fn read_all(
 fn read(
     site: &mut Site,
     section: &Section,
-    defaults: &[Line],
+    defaults: &Section,
     usable: &HashSet<String>,
 ) -> Vec<String> {
     let mut frontend = Frontend::new(&section.name);
@@ -61,15 +61,14 @@ fn read(
         );
     }
     note_settings(site, section);
-    let rules = defaults.iter().chain(&section.lines);
-    let networks = connection_rules::read(site, section, rules, reads_names);
+    let networks = connection_rules::read(site, &[defaults, section], reads_names);
     let Some(networks) = networks.filter(|_| !frontend.is_closed) else {
         return listeners;
     };
     let policies = Policies {
         allow: networks.allow,
         deny: networks.deny,
-        timeouts: idle_timeout(defaults.iter().chain(&section.lines)),
+        timeouts: idle_timeout(defaults.lines.iter().chain(&section.lines)),
         ..Policies::default()
     };
     let has_routes = routes(site, section, &mut frontend, usable, |route| {

@@ -1,12 +1,79 @@
-//! Classification of `http-request` rules.
+//! Classification of `http-request` rules, and their responses.
 
 use super::parser::Line;
-use crate::site::Rewrite;
+use crate::site::{Rewrite, Service};
 
 /// Returns true if a rule answers requests, and so becomes a route.
 pub(super) fn is_decision(line: &Line) -> bool {
-    line.word(0) == "http-request" && matches!(line.word(1), "deny" | "redirect" | "return")
+    match line.word(0) {
+        "http-request" => matches!(line.word(1), "deny" | "redirect" | "return"),
+        "redirect" => true,
+        _ => false,
+    }
 }
+
+/// Response of a rule; `None` without a counterpart.
+pub(super) fn service(line: &Line) -> Option<Service> {
+    let line = line.action();
+    let status = |names: &[&str], default: u16| {
+        let mut written = names.iter().filter_map(|name| line.option(name));
+        written
+            .next()
+            .map_or(Some(default), |word| word.parse().ok())
+    };
+    let has_unwritten = UNWRITTEN.iter().any(|word| line.has(word));
+    if has_unwritten {
+        return None;
+    }
+    if line.has("redirect") {
+        let to = match (
+            line.option("scheme"),
+            line.option("prefix"),
+            line.option("location"),
+        ) {
+            (Some(scheme), _, _) => scheme.to_owned(),
+            (_, Some(prefix), _) => prefix.trim_end_matches('/').to_owned(),
+            // The location has its own query.
+            (_, _, Some(location)) if location.contains('?') => location.to_owned(),
+            (_, _, Some(location)) => format!("{location}?"),
+            _ => return None,
+        };
+        // A location drops the query in any case.
+        let drops_query = line.has("drop-query") && line.option("location").is_none();
+        if to.contains('%') || drops_query {
+            return None;
+        }
+        return Some(Service::Redirect {
+            to: Some(to),
+            status: status(&["code"], 302)?,
+            replace_prefix: None,
+        });
+    }
+    let format = line.option("lf-string");
+    if format.is_some_and(|text| text.contains('%')) {
+        return None;
+    }
+    Some(match line.word(1) {
+        "deny" => Service::refusal(status(&["deny_status", "status"], 403)?),
+        _ => Service::Respond {
+            status: status(&["status"], 200)?,
+            body: line.option("string").or(format).map(str::to_owned),
+            content_type: line.option("content-type").map(str::to_owned),
+        },
+    })
+}
+
+/// Words of a response with an effect but no counterpart.
+const UNWRITTEN: &[&str] = &[
+    "append-slash",
+    "clear-cookie",
+    "errorfile",
+    "errorfiles",
+    "file",
+    "hdr",
+    "lf-file",
+    "set-cookie",
+];
 
 /// Rewrite of a rule without a condition: to a fixed path, or of a prefix.
 pub(super) fn rewrite(line: &Line) -> Option<Rewrite> {

@@ -8,12 +8,13 @@ use std::net::SocketAddr;
 
 /// Words of a `bind` with an effect but no counterpart.
 const UNWRITTEN: &[&str] = &[
+    "ca-ignore-err",
+    "ca-verify-file",
     "ciphers",
     "ciphersuites",
+    "crt-ignore-err",
     "crt-list",
-    "interface",
     "maxconn",
-    "namespace",
     "ocsp-update",
     "severity-output",
     "ssl-max-ver",
@@ -29,12 +30,10 @@ pub(in crate::haproxy) fn bind(
     line: &Line,
     timeouts: &[Node],
 ) {
-    let words = line.words.iter().skip(2).map(String::as_str);
-    let unwritten: Vec<&str> = words.filter(|word| UNWRITTEN.contains(word)).collect();
-    if !unwritten.is_empty() {
-        let advice = format!("not carried over: {}", unwritten.join(", "));
-        line.note(site, &advice);
+    if is_elsewhere(site, line) {
+        return;
     }
+    note_words(site, frontend, line);
     for address in line.word(1).split(',') {
         let address = full_address(address);
         let port = address.rsplit_once(':').map_or("", |(_, port)| port);
@@ -94,6 +93,35 @@ pub(in crate::haproxy) fn bind(
     }
 }
 
+/// Returns true if a `bind` is of one interface or namespace, which listeners do not have; notes it.
+fn is_elsewhere(site: &mut Site, line: &Line) -> bool {
+    let is_elsewhere = line.has("interface") || line.has("namespace");
+    if is_elsewhere {
+        line.note(
+            site,
+            "write a listener with an address of that interface; there is none until then",
+        );
+    }
+    is_elsewhere
+}
+
+/// Notes words without a counterpart. A list of certificates closes the frontend.
+fn note_words(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line) {
+    let words = line.words.iter().skip(2).map(String::as_str);
+    let unwritten: Vec<&str> = words.filter(|word| UNWRITTEN.contains(word)).collect();
+    if !unwritten.is_empty() {
+        let advice = format!("not carried over: {}", unwritten.join(", "));
+        line.note(site, &advice);
+    }
+    if line.has("crt-list") && line.has("crt") {
+        frontend.is_closed = true;
+        line.note(
+            site,
+            "the list may ask for client certificates: write `tls { client-auth … }`; its routes answer 501 until then",
+        );
+    }
+}
+
 /// Replaces `*` or nothing by `0.0.0.0`, and `::` by `[::]`.
 fn full_address(address: &str) -> String {
     let wildcard = address.strip_prefix("*:").or(address.strip_prefix(':'));
@@ -126,9 +154,19 @@ fn client_auth(site: &mut Site, frontend: &mut Frontend<'_>, line: &Line, listen
         Some("optional") => Some("optional"),
         _ => None,
     };
-    if let Some((file, mode)) = line.option("ca-file").zip(mode) {
-        let block = Node::new("client-auth").child(Node::text("ca-file", file));
-        listener.tls.push(block.child(Node::text("mode", mode)));
+    match (line.option("ca-file"), mode) {
+        (Some(file), Some(mode)) => {
+            let block = Node::new("client-auth").child(Node::text("ca-file", file));
+            listener.tls.push(block.child(Node::text("mode", mode)));
+        }
+        (None, Some(_)) => {
+            frontend.is_closed = true;
+            line.note(
+                site,
+                "write `tls { client-auth { ca-file … } }` in the listener; its routes answer 501 until then",
+            );
+        }
+        (_, None) => {}
     }
     if let Some(list) = line.option("crl-file") {
         frontend.is_closed = true;

@@ -53,22 +53,39 @@ impl<'s> Frontend<'s> {
         route
     }
 
-    /// A route to a backend; it answers 501 if the frontend or the backend is closed.
-    pub(super) fn backend_route(
+    /// Routes to a backend, which answer 501 if the frontend or the backend is closed. If the backend
+    /// redirects to `https`, one route has the listeners without TLS, and another the rest.
+    pub(super) fn backend_routes(
         &self,
         site: &mut Site,
         name: &str,
         condition: &Condition,
         backends: &HashMap<String, Backend>,
-    ) -> Route {
+    ) -> Vec<Route> {
         let backend = backends.get(name);
         let mut route = self.route(site, name, Service::Upstream(name.to_owned()), condition);
         if self.is_closed || backend.is_some_and(|backend| backend.is_closed) {
             route.service = Service::not_migrated();
-        } else {
-            route.policies = joined(&self.policies, backend.map(|backend| &backend.policies));
+            return vec![route];
         }
-        route
+        route.policies = joined(&self.policies, backend.map(|backend| &backend.policies));
+        let redirect = backend.and_then(|backend| backend.to_https.as_ref());
+        let Some(redirect) = redirect.filter(|_| !self.plain.is_empty()) else {
+            return vec![route];
+        };
+        let mut plain = route.clone();
+        plain.name = site.route_name(&format!("{} {name} to https", self.name));
+        plain.listeners.clone_from(&self.plain);
+        plain.service = redirect.clone();
+        plain.policies = Policies {
+            deny: self.policies.deny.clone(),
+            ..Policies::default()
+        };
+        route.listeners.retain(|it| !self.plain.contains(it));
+        if route.listeners.is_empty() {
+            return vec![plain];
+        }
+        vec![plain, route]
     }
 
     /// Priority for the next rule.
@@ -83,7 +100,11 @@ impl<'s> Frontend<'s> {
 fn joined(frontend: &Policies, backend: Option<&Policies>) -> Policies {
     let mut joined = frontend.clone();
     if let Some(backend) = backend.cloned() {
-        joined.request_headers.extend(backend.request_headers);
+        // Both may have the same `option forwardfor` from `defaults`.
+        let known = frontend.request_headers.as_slice();
+        let new = backend.request_headers.into_iter();
+        let new = new.filter(|it| !(it.is("set") && known.contains(it)));
+        joined.request_headers.extend(new);
         joined.response_headers.extend(backend.response_headers);
         joined.rewrite = backend.rewrite.or(joined.rewrite);
         joined.settings.extend(backend.settings);

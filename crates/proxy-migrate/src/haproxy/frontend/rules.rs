@@ -5,6 +5,7 @@ use crate::haproxy::backend::Backend;
 use crate::haproxy::checks;
 use crate::haproxy::condition;
 use crate::haproxy::parser::{Line, Section};
+use crate::haproxy::rule;
 use crate::site::{Service, Site};
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ pub(super) fn answer(site: &mut Site, frontend: &mut Frontend<'_>, section: &Sec
         checks::note_check(site, line);
         return;
     };
-    let Some(service) = service(line) else {
+    let Some(service) = rule::service(line) else {
         frontend.is_closed = true;
         line.note(
             site,
@@ -36,7 +37,15 @@ pub(super) fn answer(site: &mut Site, frontend: &mut Frontend<'_>, section: &Sec
             );
             continue;
         }
-        let mut route = frontend.route(site, "rule", service.clone(), &condition);
+        // The text may be the content that an unconverted check protects.
+        let is_text = matches!(service, Service::Respond { status: ..400, .. });
+        let service = if is_text && frontend.is_closed {
+            Service::not_migrated()
+        } else {
+            service.clone()
+        };
+        let mut route = frontend.route(site, "rule", service, &condition);
+        route.policies.deny.clone_from(&frontend.policies.deny);
         route.priority = Some(frontend.next_priority());
         if !route.listeners.is_empty() {
             site.push_route(route);
@@ -44,46 +53,8 @@ pub(super) fn answer(site: &mut Site, frontend: &mut Frontend<'_>, section: &Sec
     }
 }
 
-/// Response of a rule; `None` without a counterpart.
-fn service(line: &Line) -> Option<Service> {
-    let status = |name: &str, default: u16| {
-        let written = line.option(name).and_then(|word| word.parse().ok());
-        written.unwrap_or(default)
-    };
-    if line.has("redirect") {
-        let to = match (
-            line.option("scheme"),
-            line.option("prefix"),
-            line.option("location"),
-        ) {
-            (Some(scheme), _, _) => scheme.to_owned(),
-            (_, Some(prefix), _) => prefix.trim_end_matches('/').to_owned(),
-            // The location has its own query.
-            (_, _, Some(location)) if location.contains('?') => location.to_owned(),
-            (_, _, Some(location)) => format!("{location}?"),
-            _ => return None,
-        };
-        if to.contains('%') {
-            return None;
-        }
-        return Some(Service::Redirect {
-            to: Some(to),
-            status: status("code", 302),
-            replace_prefix: None,
-        });
-    }
-    let body = line.option("string").or(line.option("lf-string"));
-    Some(match line.word(1) {
-        "deny" => Service::refusal(status("deny_status", 403)),
-        _ => Service::Respond {
-            status: status("status", 200),
-            body: body.map(str::to_owned),
-            content_type: line.option("content-type").map(str::to_owned),
-        },
-    })
-}
-
-/// Migrates a `use_backend` to one route per alternative of its condition.
+/// Migrates a `use_backend` to one route per alternative of its condition. If that is impossible,
+/// closes the frontend: later routes would take the requests of the rule.
 pub(super) fn use_backend(
     site: &mut Site,
     frontend: &mut Frontend<'_>,
@@ -94,20 +65,25 @@ pub(super) fn use_backend(
     let backend = line.word(1);
     let conditions = condition::rule_conditions(line, section);
     let Some(conditions) = conditions.filter(|_| backends.contains_key(backend)) else {
-        line.note(site, "write a route with that condition and `upstream`; until then the other routes take its requests",
+        frontend.is_closed = true;
+        line.note(site, "write a route with that condition and `upstream`; the routes of the rules after it answer 501 until then",
         );
         return;
     };
     for condition in conditions {
-        let mut route = frontend.backend_route(site, backend, &condition, backends);
-        route.priority = Some(frontend.next_priority());
-        route.policies.allow = condition.sources;
-        if !route.policies.allow.is_empty() {
+        let priority = Some(frontend.next_priority());
+        let routes = frontend.backend_routes(site, backend, &condition, backends);
+        let is_list = !condition.sources.is_empty();
+        for mut route in routes {
+            route.priority = priority;
+            route.policies.allow.clone_from(&condition.sources);
+            site.push_route(route);
+        }
+        if is_list {
             line.note(
                 site,
                 "clients of other networks are answered 403 here, and reach no other backend",
             );
         }
-        site.push_route(route);
     }
 }
