@@ -2,6 +2,7 @@
 
 mod access;
 mod address;
+mod advice;
 mod automatic;
 mod error_pages;
 mod matcher;
@@ -15,6 +16,7 @@ mod value;
 use crate::migrated::SyntaxError;
 use crate::site::Site;
 use crate::source::Source;
+use access::Hidden;
 use automatic::Automatic;
 use parser::Directive;
 
@@ -24,9 +26,17 @@ pub(crate) fn read(source: &Source) -> Result<Site, SyntaxError> {
     let (blocks, sites): (Vec<_>, Vec<_>) = parser::parse(source)?
         .into_iter()
         .partition(|block| block.words.is_empty());
+    let (imports, sites): (Vec<_>, Vec<_>) = sites
+        .into_iter()
+        .partition(|line| !line.has_block && line.name() == "import");
+    for import in &imports {
+        let advice = "files are not followed: convert each of them; their sites are missing";
+        site.note(&import.place, &import.shown(), advice);
+    }
+    let hidden = Hidden::read(&blocks);
     let mut automatic = blocks.iter().find_map(Automatic::read);
     for block in &sites {
-        site_block::read(&mut site, block, automatic.as_mut());
+        site_block::read(&mut site, block, automatic.as_mut(), hidden);
     }
     let is_automatic = automatic.is_some_and(|it| it.has_certificates());
     for block in &blocks {

@@ -202,6 +202,7 @@ fn lines(text: &str) -> Vec<Range<usize>> {
 /// Further directives without an effect, by fixture: in parts that respond with 501 or have no
 /// listener, in blocks that are reported as a whole, or with the default value.
 const WITHOUT_EFFECT: &[&str] = &[
+    "arguments.caddyfile: @shut path /in/{$NAME}/*",
     "auth.caddyfile: ann $2a$14$Zkx19XLiW6VYouLHR5NmfOFU0z2GTNmpkT/5qqR7hx4IjWJPDhjvG",
     "auth.caddyfile: copy_headers Remote-User",
     "auth.caddyfile: uri /api/verify?rd=https://auth.example.com/",

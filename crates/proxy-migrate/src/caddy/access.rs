@@ -11,6 +11,31 @@ use crate::units;
 /// Prefixes of password hashes that `basic-auth` accepts.
 const HASHES: &[&str] = &["$2a$", "$2b$", "$2y$", "$argon2"];
 
+/// Addresses of clients that the global options take from the proxies before Caddy. The listeners of
+/// the result do not, so lists of networks would be compared with the addresses of these proxies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hidden {
+    /// `trusted_proxies`, for `client_ip`.
+    by_fields: bool,
+    /// `proxy_protocol`, for `remote_ip` too.
+    by_connections: bool,
+}
+
+impl Hidden {
+    pub(super) fn read(options: &[Directive]) -> Self {
+        let mut hidden = Self::default();
+        let servers = options.iter().flat_map(|it| &it.block);
+        for option in servers
+            .filter(|it| it.name() == "servers")
+            .flat_map(|it| &it.block)
+        {
+            hidden.by_fields |= option.name() == "trusted_proxies";
+            hidden.by_connections |= option.name() == "listener_wrappers";
+        }
+        hidden
+    }
+}
+
 /// Networks of the clients that a directive refuses.
 pub(super) struct Refusal {
     networks: Vec<String>,
@@ -101,6 +126,7 @@ impl Refusal {
         directive: &Directive,
         later: &[&Directive],
         definitions: &Definitions,
+        hidden: Hidden,
     ) -> Option<Self> {
         let is_refusal = match (directive.name(), directive.words.as_slice()) {
             ("abort", [_, _]) => true,
@@ -115,7 +141,11 @@ impl Refusal {
             _ => (false, words),
         };
         let (kind, networks) = words.split_first()?;
-        let is_client = matches!(kind.as_str(), "remote_ip" | "client_ip");
+        let is_client = match kind.as_str() {
+            "remote_ip" => !hidden.by_connections,
+            "client_ip" => !(hidden.by_fields || hidden.by_connections),
+            _ => false,
+        };
         let mut known: Vec<String> = Vec::new();
         for network in networks {
             match network.as_str() {

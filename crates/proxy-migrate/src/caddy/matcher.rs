@@ -157,6 +157,14 @@ fn one_name(matches: &[Node], kind: &str) -> bool {
 }
 
 fn add(found: &mut Conditions, kind: &str, words: &[String]) -> Option<()> {
+    // A placeholder has a value for each request or each start.
+    let is_placeholder = |word: &String| match kind {
+        "path_regexp" => has_placeholder(word),
+        _ => word.contains('{'),
+    };
+    if words.iter().any(is_placeholder) {
+        return None;
+    }
     match kind {
         "path" if found.paths.is_empty() => {
             for word in words {
@@ -194,8 +202,17 @@ fn add(found: &mut Conditions, kind: &str, words: &[String]) -> Option<()> {
     Some(())
 }
 
-/// Converts a path such as `/a`, `/a*` or `/a/*`.
+/// Returns true if an expression has a brace that starts no number of repetitions.
+fn has_placeholder(regex: &str) -> bool {
+    let mut after = regex.split('{').skip(1);
+    after.any(|rest| !rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Converts a path such as `/a`, `/a*` or `/a/*`; `None` for one with a placeholder.
 pub(super) fn path(word: &str) -> Option<Path> {
+    if word.contains('{') {
+        return None;
+    }
     let Some(stem) = word.strip_suffix('*') else {
         return (!word.contains('*')).then(|| Path::Exact(word.to_owned()));
     };

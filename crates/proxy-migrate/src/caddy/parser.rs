@@ -1,5 +1,7 @@
 //! Parser for Caddyfiles: lines of words, and blocks.
 
+mod arguments;
+
 use crate::cursor::Cursor;
 use crate::migrated::{Place, SyntaxError};
 use crate::source::Source;
@@ -18,6 +20,8 @@ pub(super) struct Directive {
 const MAX_DEPTH: usize = 32;
 /// Maximum number of lines; a snippet's lines count each time it is imported.
 const MAX_LINES: usize = 200_000;
+/// Maximum number of bytes in the words of expanded snippets: arguments may repeat in each of them.
+const MAX_BYTES: usize = 64 << 20;
 
 impl Directive {
     pub(super) fn name(&self) -> &str {
@@ -44,7 +48,9 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
         cursor: Cursor::new(source),
     };
     let lines = lexer.block(0)?;
-    let has_sites = lines.first().is_none_or(|line| line.has_block);
+    // Files that are imported before the first site are no address.
+    let first = lines.iter().find(|line| line.name() != "import");
+    let has_sites = first.is_none_or(|line| line.has_block);
     let sites = if has_sites { lines } else { one_site(lines) };
     let (named, mut sites): (Vec<_>, Vec<_>) = sites.into_iter().partition(is_snippet);
     let mut snippets: HashMap<String, Directive> = HashMap::new();
@@ -54,6 +60,7 @@ pub(super) fn parse(source: &Source) -> Result<Vec<Directive>, SyntaxError> {
     let mut imports = Imports {
         snippets: &snippets,
         lines: 0,
+        bytes: 0,
     };
     for site in &mut sites {
         site.block = imports.expand(std::mem::take(&mut site.block), 0)?;
@@ -80,6 +87,8 @@ fn is_snippet(line: &Directive) -> bool {
 struct Imports<'s> {
     snippets: &'s HashMap<String, Directive>,
     lines: usize,
+    /// Bytes of words in expanded snippets.
+    bytes: usize,
 }
 
 impl Imports<'_> {
@@ -102,13 +111,48 @@ impl Imports<'_> {
             let snippet = self.snippets.get(&wanted);
             match snippet {
                 Some(snippet) if line.name() == "import" && depth < MAX_DEPTH => {
-                    let inner = self.expand(snippet.block.clone(), depth + MAX_DEPTH / 4)?;
+                    let values = line.words.get(2..).unwrap_or_default();
+                    let lines = self.with_arguments(&snippet.block, values, &line.place)?;
+                    let inner = self.expand(lines, depth + MAX_DEPTH / 4)?;
                     expanded.extend(inner);
                 }
                 _ => expanded.push(line),
             }
         }
         Ok(expanded)
+    }
+}
+
+impl Imports<'_> {
+    /// Lines of a snippet with its arguments in place of their placeholders.
+    fn with_arguments(
+        &mut self,
+        lines: &[Directive],
+        values: &[String],
+        place: &Place,
+    ) -> Result<Vec<Directive>, SyntaxError> {
+        let mut replaced = Vec::with_capacity(lines.len());
+        for line in lines {
+            let words: Vec<String> = line
+                .words
+                .iter()
+                .flat_map(|word| arguments::replaced(word, values))
+                .collect();
+            self.bytes += words.iter().map(String::len).sum::<usize>();
+            if self.bytes > MAX_BYTES {
+                return Err(SyntaxError {
+                    place: place.clone(),
+                    message: "arguments of snippets make more than 64 MiB".to_owned(),
+                });
+            }
+            replaced.push(Directive {
+                words,
+                block: self.with_arguments(&line.block, values, place)?,
+                has_block: line.has_block,
+                place: line.place.clone(),
+            });
+        }
+        Ok(replaced)
     }
 }
 

@@ -43,6 +43,9 @@ pub(super) fn read(
     words: &[String],
     policies: &mut Policies,
 ) -> Option<String> {
+    if has_lost_edit(site, directive) {
+        return None;
+    }
     let mut upstream = Upstream::default();
     let listed = directive.block.iter().filter(|it| it.name() == "to");
     let listed: Vec<String> = listed.flat_map(|it| it.arguments().to_vec()).collect();
@@ -78,6 +81,32 @@ pub(super) fn read(
     let name = upstream.name.clone();
     site.upstreams.push(upstream);
     Some(name)
+}
+
+/// Returns true if a field of the client would reach the upstream that the block removes or edits, or
+/// if the path would not be rewritten; notes it.
+fn has_lost_edit(site: &mut Site, directive: &Directive) -> bool {
+    let mut is_lost = false;
+    for line in &directive.block {
+        let is_edit = match line.name() {
+            "header_up" if line.word(1).starts_with('-') => line.word(1).contains('*'),
+            // A third word makes it a replacement within the value.
+            "header_up" => {
+                line.words.len() > 3 && !OURS.contains(&&*line.word(1).to_ascii_lowercase())
+            }
+            "rewrite" | "method" => true,
+            _ => false,
+        };
+        if is_edit {
+            is_lost = true;
+            site.note(
+                &line.place,
+                &line.shown(),
+                "write `request-headers` or `rewrite` in the route's policies; the route answers 501 until then",
+            );
+        }
+    }
+    is_lost
 }
 
 pub(super) fn target(site: &mut Site, directive: &Directive, upstream: &mut Upstream, word: &str) {

@@ -1,7 +1,8 @@
 //! Converts site blocks to routes.
 
-use super::access::{self, Refusal};
+use super::access::{self, Hidden, Refusal};
 use super::address::{self, Addresses};
+use super::advice::{added_prefix, advice, is_client_auth, is_passive};
 use super::automatic::Automatic;
 use super::error_pages;
 use super::matcher::{self, Conditions, Definitions};
@@ -31,6 +32,8 @@ pub(super) struct Context {
     is_within_block: bool,
     /// Set if directives of the block apply to only some of its requests.
     has_branches: bool,
+    /// Addresses of clients that lists of networks would not be compared with.
+    hidden: Hidden,
     /// Agents that decide on the requests.
     agents: Vec<String>,
     /// Set if a check applies to paths: Caddy compares paths case-insensitively.
@@ -48,10 +51,16 @@ impl Context {
     }
 }
 
-pub(super) fn read(site: &mut Site, block: &Directive, automatic: Option<&mut Automatic>) {
+pub(super) fn read(
+    site: &mut Site,
+    block: &Directive,
+    automatic: Option<&mut Automatic>,
+    hidden: Hidden,
+) {
     let addresses = address::read(site, block, automatic);
     let mut context = Context {
         is_closed: addresses.is_closed,
+        hidden,
         ..Context::default()
     };
     match addresses.path.as_deref().map(matcher::path) {
@@ -154,7 +163,7 @@ fn items<'d>(
     let mut items = Vec::new();
     for (position, directive) in contents.iter().copied().enumerate() {
         let later = contents.get(position + 1..).unwrap_or_default();
-        let refusal = Refusal::read(directive, later, &context.matchers);
+        let refusal = Refusal::read(directive, later, &context.matchers, context.hidden);
         // A route has a single list of admitted networks.
         if let Some(refusal) = refusal.filter(|it| !(it.is_for_others && has_list)) {
             has_list |= refusal.is_for_others;
@@ -178,7 +187,10 @@ fn items<'d>(
 /// Conditions of a directive and of the blocks around it; `None` if a route cannot express them.
 fn own_conditions(context: &Context, directive: &Directive) -> Option<Conditions> {
     if !order::has_matcher(directive) {
-        return Some(context.conditions.clone());
+        // A block has no argument but a matcher, such as `{$PATH}/*`.
+        let is_block = matches!(directive.name(), "handle" | "handle_path" | "route");
+        let is_unknown = is_block && !matches!(directive.word(1), "" | "*");
+        return (!is_unknown).then(|| context.conditions.clone());
     }
     let own = matcher::conditions(directive.word(1), &context.matchers)?;
     context.conditions.within(own, context.stripped.as_deref())
@@ -219,7 +231,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
                 .push(Node::new("compression").children(codings));
         }
         "header" if is_for_all => headers(site, context, directive, rest),
-        "request_body" => {
+        "request_body" if is_for_all => {
             let limit = directive.block.iter().find(|it| it.name() == "max_size");
             if let Some(bytes) = limit.and_then(|it| units::decimal_bytes(it.word(1))) {
                 context
@@ -314,14 +326,6 @@ fn adds_prefix(context: &Context, directive: &Directive) -> bool {
     is_first && is_open && added_prefix(directive).is_some()
 }
 
-/// The prefix that `rewrite * /prefix{uri}` adds.
-fn added_prefix(directive: &Directive) -> Option<&str> {
-    let prefix = directive.word(2).strip_suffix("{uri}")?;
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/-_.~".contains(c);
-    let is_whole = prefix.starts_with('/') && !prefix.ends_with('/');
-    (is_whole && prefix.chars().all(is_plain)).then_some(prefix)
-}
-
 /// Notes a directive that could refuse requests, and closes the block.
 fn close(site: &mut Site, context: &mut Context, directive: &Directive) {
     context.is_closed = true;
@@ -340,40 +344,13 @@ fn has_password(context: &Context) -> bool {
         .any(|it| it.is("basic-auth"))
 }
 
-/// Returns true if a directive neither refuses requests nor changes the path.
-fn is_passive(name: &str) -> bool {
-    matches!(
-        name,
-        "acme_server"
-            | "encode"
-            | "fs"
-            | "header"
-            | "log_append"
-            | "log_name"
-            | "log_skip"
-            | "map"
-            | "method"
-            | "metrics"
-            | "push"
-            | "skip_log"
-            | "templates"
-            | "tls"
-            | "tracing"
-            | "try_files"
-            | "vars"
-    )
-}
-
-/// Returns true if a block `tls` requests client certificates.
-fn is_client_auth(directive: &Directive) -> bool {
-    directive.block.iter().any(|it| it.name() == "client_auth")
-}
-
 /// Converts edits of request fields. A field that is not removed could be a forged identity, so a
 /// failure closes the block.
 fn request_header(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
     let field = rest.first().map(String::as_str).unwrap_or_default();
-    if let Some(node) = edit(field, rest.get(1).map(String::as_str), Message::Request) {
+    // A third word makes it a replacement within the value.
+    let node = edit(field, rest.get(1).map(String::as_str), Message::Request);
+    if let Some(node) = node.filter(|_| rest.len() < 3) {
         context.policies.request_headers.push(node);
         return;
     }
@@ -383,20 +360,6 @@ fn request_header(site: &mut Site, context: &mut Context, directive: &Directive,
         &directive.shown(),
         "write `request-headers` in the policies; the routes answer 501 until then",
     );
-}
-
-fn advice(name: &str) -> &'static str {
-    match name {
-        "tls" => {
-            "certificates are files here: write `tls { cert-file …; key-file … }` in the listener"
-        }
-        "basic_auth" | "basicauth" | "forward_auth" => "write `basic-auth`, or an agent",
-        "header" | "encode" | "root" => "write it in the policies of the routes for the matcher",
-        "rewrite" | "uri" => "write `rewrite` in the route's policies",
-        "templates" | "push" | "vars" | "map" => "it is not offered",
-        "import" => "write what it stands for",
-        _ => "not carried over; see docs/learn/coming-from/caddy.md",
-    }
 }
 
 fn headers(site: &mut Site, context: &mut Context, directive: &Directive, rest: &[String]) {
@@ -410,8 +373,8 @@ fn headers(site: &mut Site, context: &mut Context, directive: &Directive, rest: 
             continue;
         };
         match edit(field, value.map(String::as_str), Message::Response) {
-            Some(node) => context.policies.response_headers.push(node),
-            None => site.note(
+            Some(node) if line.len() < 3 => context.policies.response_headers.push(node),
+            _ => site.note(
                 &directive.place,
                 &line.join(" "),
                 "write `response-headers { set … }`: see docs/operate/headers.md for values",
@@ -434,11 +397,7 @@ fn content(site: &mut Site, addresses: &Addresses, mut inner: Context, directive
     match name {
         "handle" | "route" => in_block(site, addresses, directive, &inner),
         "handle_path" => {
-            if let Some(Path::Prefix(prefix)) = inner.conditions.paths.first() {
-                let prefix = prefix.trim_end_matches('/').to_owned();
-                inner.stripped = Some(prefix.clone());
-                inner.policies.rewrite = Some(Rewrite::Strip(prefix));
-            }
+            strip(site, &mut inner, directive);
             in_block(site, addresses, directive, &inner);
         }
         _ => {
@@ -448,16 +407,29 @@ fn content(site: &mut Site, addresses: &Addresses, mut inner: Context, directive
     }
 }
 
+/// Removes the path of a `handle_path` from requests. `/a*` also removes the beginning of a segment in
+/// Caddy.
+fn strip(site: &mut Site, inner: &mut Context, directive: &Directive) {
+    let stem = directive.word(1).strip_suffix('*');
+    let prefix = match (inner.conditions.paths.as_slice(), stem) {
+        ([Path::Prefix(prefix)], _) => prefix.trim_end_matches('/').to_owned(),
+        ([Path::Regex(_)], Some(stem)) if stem.starts_with('/') => stem.to_owned(),
+        _ => return close(site, inner, directive),
+    };
+    inner.stripped = Some(prefix.clone());
+    inner.policies.rewrite = Some(Rewrite::Strip(prefix));
+}
+
 /// Converts a `respond`.
 fn response(site: &mut Site, directive: &Directive, words: &[String]) -> Service {
     let status = words.iter().find_map(|word| word.parse::<u16>().ok());
     let body = words.iter().find(|word| word.parse::<u16>().is_err());
     let status = status.unwrap_or(200);
-    if !(200..600).contains(&status) || (300..400).contains(&status) {
+    if !(200..600).contains(&status) || (300..400).contains(&status) || directive.has_block {
         site.note(
             &directive.place,
             &directive.shown(),
-            "`respond` has statuses 2xx, 4xx and 5xx; the route answers 501",
+            "`respond` has a status of 2xx, 4xx or 5xx and a text; the route answers 501",
         );
         return Service::not_migrated();
     }
@@ -486,7 +458,9 @@ fn service(
                     "folders are never listed",
                 );
             }
-            let Some(root) = inner.root.clone() else {
+            let own = directive.block.iter().find(|it| it.name() == "root");
+            let own = own.map(|it| it.word(1).to_owned());
+            let Some(root) = own.or_else(|| inner.root.clone()) else {
                 site.note(&directive.place, &directive.shown(), "write `root` for it");
                 return Service::not_migrated();
             };

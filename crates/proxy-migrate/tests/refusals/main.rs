@@ -2,6 +2,7 @@
 //! of them reaches content without that, and a note says so.
 #![expect(clippy::panic, reason = "tests may fail loudly")]
 
+mod caddy;
 mod haproxy;
 
 use proxy_config::parse;
