@@ -359,6 +359,21 @@ impl Site {
         self.listener_addresses.get(address)
     }
 
+    /// Names of listeners without TLS, and of those with it.
+    pub(crate) fn by_protocol(&mut self, names: &[String]) -> (Vec<String>, Vec<String>) {
+        let listeners = &self.listeners;
+        let key = |at: usize| listeners.get(at).map(|it| it.name.as_str());
+        self.listener_names.read(listeners.len(), key);
+        let known = &self.listener_names;
+        let is_tls = |name: &String| {
+            let position = known.get(name);
+            position
+                .and_then(|at| listeners.get(at))
+                .is_some_and(|it| it.is_tls)
+        };
+        names.iter().cloned().partition(|name| !is_tls(name))
+    }
+
     /// An unused name for a listener.
     pub(crate) fn listener_name(&mut self, wanted: String) -> String {
         let listeners = &self.listeners;

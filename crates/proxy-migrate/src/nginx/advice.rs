@@ -84,6 +84,18 @@ const ADVICE: &[(&str, &str)] = &[
         "write a route for the condition: `matches { header … }`, `query-param`, `method`",
     ),
     (
+        "more_clear_input_headers",
+        "write `request-headers { remove … }` in the route's policies",
+    ),
+    (
+        "proxy_pass_request_headers",
+        "write `request-headers { remove … }` for each field in the route's policies",
+    ),
+    (
+        "set_real_ip_from",
+        "write `trusted-proxies` in the listener, and the networks in the routes' policies",
+    ),
+    (
         "large_client_header_buffers",
         "write `limits { max-header-size-bytes; max-header-value-bytes }`",
     ),
@@ -203,6 +215,15 @@ pub(super) fn note_check(site: &mut Site, directive: &Directive) {
         advice(name)
     };
     let advice = format!("{advice}; the routes that it holds for answer 501 until then");
+    site.note(&directive.place, &directive.shown(), &advice);
+}
+
+/// Notes a directive before a redirect or a refusal that is sent without it.
+pub(super) fn note_ignored(site: &mut Site, directive: &Directive) {
+    let advice = format!(
+        "{}; all requests get the answer after it until then",
+        advice(&directive.name)
+    );
     site.note(&directive.place, &directive.shown(), &advice);
 }
 

@@ -93,6 +93,21 @@ const PASSIVE_FAMILIES: &[&str] = &[
     "zstd",
 ];
 
+/// Name prefixes of directives of the block `http` that may refuse requests; others of modules declare
+/// memory, variables and files.
+const REFUSING_FAMILIES: &[&str] = &[
+    "access_by",
+    "app_protect",
+    "js_access",
+    "modsecurity",
+    "rewrite_by",
+    "server_rewrite_by",
+    "ssl_certificate_by",
+    "ssl_client_hello_by",
+    "testcookie",
+    "wallarm",
+];
+
 /// Maximum number of checks that a scope may disable.
 const MAX_SWITCHED_OFF: usize = 64;
 
@@ -104,8 +119,21 @@ pub(super) struct Written {
     pub(super) login: bool,
 }
 
+/// Requests for which a check is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answered {
+    /// Requests for content: all checks apply.
+    Content,
+    /// Requests that `return` or `rewrite` answers, before the access phase.
+    Early,
+}
+
 /// The first directive of a scope that could refuse requests and was not converted.
-pub(super) fn unwritten<'d>(scope: &Scope<'d>, written: &Written) -> Option<&'d Directive> {
+pub(super) fn unwritten<'d>(
+    scope: &Scope<'d>,
+    written: &Written,
+    answered: Answered,
+) -> Option<&'d Directive> {
     let mut overridden: HashSet<&str> = HashSet::new();
     for depth in (0..scope.depth()).rev() {
         let is_own = depth + 1 == scope.depth();
@@ -124,10 +152,11 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>, written: &Written) -> Option<&'d 
                 "auth_request" => written.login,
                 _ => false,
             };
-            if !holds || is_written || overridden.contains(name) {
+            let is_late = answered == Answered::Early && is_of_access_phase(name);
+            if !holds || is_written || is_late || overridden.contains(name) {
                 continue;
             }
-            let is_off = directive.word(0) == Some("off");
+            let is_off = directive.word(0) == Some("off") && name != PASSES_FIELDS;
             if !is_off || overridden.len() >= MAX_SWITCHED_OFF {
                 return Some(directive);
             }
@@ -137,13 +166,51 @@ pub(super) fn unwritten<'d>(scope: &Scope<'d>, written: &Written) -> Option<&'d 
     None
 }
 
+/// `off` keeps the client's header fields from the upstream, which may be forged identities.
+const PASSES_FIELDS: &str = "proxy_pass_request_headers";
+
+/// Returns true if a block, or a block in it, may refuse requests: by networks, a status, or a
+/// directive that is not known to refuse nothing.
+pub(super) fn has_checks(block: &[Directive]) -> bool {
+    block.iter().any(|directive| {
+        let is_refusal = match &*directive.name {
+            "allow" | "deny" | "internal" => true,
+            "return" => directive
+                .word(0)
+                .is_some_and(|it| it.starts_with(['4', '5'])),
+            _ => !is_passive(directive),
+        };
+        is_refusal || has_checks(directive.children())
+    })
+}
+
+/// Returns true if a directive of the block `http` refuses requests of servers that inherit it.
+pub(super) fn is_inherited_check(directive: &Directive) -> bool {
+    matches!(&*directive.name, "allow" | "deny") || is_check(&directive.name)
+}
+
+/// Returns true if a directive has no effect on requests that `return` answers.
+fn is_of_access_phase(name: &str) -> bool {
+    let is_check = name.starts_with("auth_") || name.starts_with("access_by");
+    is_check || matches!(name, "limit_except" | "satisfy" | PASSES_FIELDS)
+}
+
 /// Returns true if a directive of the block `http` refuses requests.
 fn is_check(name: &str) -> bool {
     let is_check = name.starts_with("auth_") && name != "auth_basic_user_file";
     is_check
-        || name.starts_with("access_by")
-        || name == "modsecurity"
+        || is_edit_of_fields(name)
+        || name == PASSES_FIELDS
+        || REFUSING_FAMILIES
+            .iter()
+            .any(|family| name.starts_with(family))
         || name == "ssl_verify_client"
+}
+
+/// Returns true if a directive of another module edits the client's header fields, which may be
+/// forged identities.
+fn is_edit_of_fields(name: &str) -> bool {
+    matches!(name, "more_clear_input_headers" | "more_set_input_headers")
 }
 
 /// Returns true if a directive of a server or location refuses no requests.
@@ -151,6 +218,9 @@ pub(super) fn is_passive(directive: &Directive) -> bool {
     let name = &*directive.name;
     match name {
         "ssl_verify_client" => return false,
+        PASSES_FIELDS => return directive.word(0) != Some("off"),
+        "ssl_reject_handshake" => return directive.word(0) == Some("off"),
+        _ if is_edit_of_fields(name) => return false,
         "auth_basic_user_file" | "auth_request_set" | "auth_jwt_key_file" => return true,
         "if" => return is_passive_condition(directive),
         "include" => return advice::is_known_file(directive),
@@ -167,19 +237,52 @@ pub(super) fn is_passive(directive: &Directive) -> bool {
         || (advice::is_not_needed(name) && !is_check(name))
 }
 
-/// Returns true if a condition only edits header fields, answers CORS preflights, or redirects to
-/// `https`.
+/// Returns true if a condition only edits header fields, answers CORS preflights, or redirects
+/// between `http` and `https`.
 fn is_passive_condition(directive: &Directive) -> bool {
-    let condition = directive.words.join(" ");
-    let is_preflight = condition.contains("$request_method") && condition.contains("OPTIONS");
-    let is_of_scheme = condition.contains("$scheme") || condition.contains("$https");
+    let condition = condition(directive);
+    let is_of_method = condition.starts_with("($request_method=OPTIONS")
+        || condition.starts_with("($request_method~");
+    let is_preflight = is_of_method && condition.contains("OPTIONS");
+    let is_of_tls = matches!(&*condition, "($scheme=https)" | "($https=on)");
+    let is_of_plain = PLAIN.contains(&&*condition);
     let edits = |child: &Directive| match (&*child.name, child.word(0)) {
         ("add_header" | "access_log" | "expires" | "set", _) => true,
         ("return", Some("200" | "204")) => is_preflight,
-        ("return", Some("301" | "302" | "307" | "308")) => is_of_scheme,
+        ("return", Some("301" | "302" | "307" | "308")) => {
+            is_of_tls || (is_of_plain && is_of_https(child))
+        }
         _ => false,
     };
     directive.children().iter().all(edits)
+}
+
+/// Conditions that hold for requests without TLS, without quotes and spaces.
+const PLAIN: &[&str] = &[
+    "($scheme=http)",
+    "($scheme!=https)",
+    "($https=)",
+    "($https!=on)",
+];
+
+/// Condition of an `if`, without quotes and spaces.
+fn condition(directive: &Directive) -> String {
+    let is_part = |c: &char| !(c.is_whitespace() || matches!(c, '"' | '\''));
+    directive.words.concat().chars().filter(is_part).collect()
+}
+
+/// Returns true if an answer leads to `https`.
+fn is_of_https(answer: &Directive) -> bool {
+    let mut words = answer.words.iter();
+    words.any(|word| word.starts_with("https://"))
+}
+
+/// The `return` of `if ($scheme = http) { return 301 https://… }`.
+pub(super) fn redirect_of_plain(directive: &Directive) -> Option<&Directive> {
+    let is_condition = directive.name == "if" && PLAIN.contains(&&*condition(directive));
+    let answer = directive.children().iter().find(|it| it.name == "return")?;
+    let is_redirect = is_condition && is_of_https(answer) && is_passive_condition(directive);
+    is_redirect.then_some(answer)
 }
 
 /// Host of `if ($host = name) { return … }`, as written by certbot.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod files;
+mod open_ends;
 mod order;
 
 use super::parser::Directive;
@@ -9,7 +10,8 @@ use super::scope::{self, Scope};
 use super::virtual_host::Server;
 use super::{advice, checks, policies, proxy};
 use crate::site::path_regex::{self, Converted};
-use crate::site::{Path, Policies, Route, Service, Site, escaped};
+use crate::site::{Path, Policies, Route, Service, Site};
+use open_ends::OpenEnds;
 use order::{Kind, Matcher, Ordered};
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -43,6 +45,8 @@ pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Dir
         .any(|it| matches!(it.kind, Kind::Prefix | Kind::PrefixFirst) && it.text == "/");
     let exact = matchers.iter().filter(|it| it.kind == Kind::Exact);
     let exact: HashSet<&str> = exact.map(|it| it.text.as_str()).collect();
+    let first = site.routes.len();
+    let mut ends = OpenEnds::default();
     for ordered in order::ordered(&matchers) {
         if site.is_full() {
             return;
@@ -55,11 +59,16 @@ pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Dir
             .filter(|it| it.kind == Kind::Prefix || it.kind == Kind::PrefixFirst)
             .and_then(|it| it.text.strip_suffix('/'))
             .filter(|path| !path.is_empty() && !exact.contains(path));
-        if let Some(path) = missing_slash.filter(|_| ordered.is_last(&matchers)) {
-            slash(site, server, location.directive, path);
+        let missing_slash = missing_slash.filter(|_| ordered.is_last(&matchers));
+        let directive = location.directive;
+        if let Some(path) = missing_slash {
+            slash(site, server, directive, path);
         }
-        migrate_location(site, server, location, ordered);
+        let route = migrate_location(site, server, location, ordered);
+        ends.record(directive, &route);
+        push(site, server, directive, route);
     }
+    ends.write(site, first);
     if !has_root {
         let mut route = server.route(site, "rest", Service::not_migrated());
         if !files::read(site, server, &mut route, &server.scope, block, None) {
@@ -68,6 +77,29 @@ pub(super) fn read_all<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Dir
         policies::apply(site, &mut route, &server.scope);
         site.push_route(route);
     }
+}
+
+/// Adds a route. If its location redirects requests without TLS, these have a route of their own.
+fn push(site: &mut Site, server: &Server<'_>, directive: &Directive, mut route: Route) {
+    let mut conditions = directive.children().iter();
+    if let Some(redirect) = conditions.find_map(checks::redirect_of_plain) {
+        let (plain, tls) = site.by_protocol(&server.listeners);
+        if plain.is_empty() {
+            return site.push_route(route);
+        }
+        let mut first = route.clone();
+        first.name = site.route_name(&format!("{} to https", route.name));
+        first.listeners = plain;
+        first.service = answer(site, redirect, &server.scope);
+        first.policies = Policies::default();
+        first.agents.clear();
+        site.push_route(first);
+        route.listeners = tls;
+        if route.listeners.is_empty() {
+            return;
+        }
+    }
+    site.push_route(route);
 }
 
 /// Adds the redirect from `/a` to `/a/` that nginx makes for a location `/a/` with an upstream.
@@ -223,13 +255,8 @@ fn migrate_location<'d>(
     server: &Server<'d>,
     location: &Location<'d>,
     ordered: Ordered,
-) {
+) -> Route {
     let directive = location.directive;
-    let open_end = match &ordered.path {
-        Path::Prefix(prefix) => Some(prefix.clone()),
-        Path::Exact(_) | Path::Beginning(_) | Path::Regex(_) => None,
-    };
-    let open_end = open_end.filter(|prefix| prefix.len() > 1 && !prefix.ends_with('/'));
     let mut route = route(site, server, location, ordered.path);
     if !ordered.is_known {
         site.note(
@@ -245,12 +272,7 @@ fn migrate_location<'d>(
     if location.is_closed {
         close(&mut route);
     }
-    let end = open_end.and_then(|prefix| open_end_of(site, directive, &route, &prefix));
-    site.push_route(route);
-    if let Some(mut end) = end {
-        end.name = site.route_name(&end.name);
-        site.push_route(end);
-    }
+    route
 }
 
 fn close(route: &mut Route) {
@@ -274,29 +296,6 @@ fn wider(site: &mut Site, directive: &Directive, route: &mut Route) {
     if !is_refusal {
         close(route);
     }
-}
-
-/// nginx's prefix `/api` also matches `/apix`, while the proxy's matches whole segments. Adds a
-/// route for these paths if the location refuses requests; otherwise notes the difference.
-fn open_end_of(
-    site: &mut Site,
-    directive: &Directive,
-    route: &Route,
-    prefix: &str,
-) -> Option<Route> {
-    let refuses = matches!(route.service, Service::Respond { status: 400.., .. })
-        || !(route.policies.allow.is_empty() && route.policies.deny.is_empty());
-    if !refuses {
-        site.note(
-            &directive.place,
-            &directive.shown(),
-            "it takes whole segments here: `/api` and `/api/…`, not `/apix`",
-        );
-        return None;
-    }
-    let mut end = route.clone();
-    end.paths = vec![Path::Regex(format!("^{}[^/]", escaped(prefix)))];
-    Some(end)
 }
 
 fn route<'d>(site: &mut Site, server: &Server<'d>, location: &Location<'d>, path: Path) -> Route {
@@ -340,7 +339,7 @@ fn route<'d>(site: &mut Site, server: &Server<'d>, location: &Location<'d>, path
             );
         }
     } else if !block.iter().any(|it| it.name.ends_with("_pass")) {
-        if let Some(named) = files::application(site, server, &mut route, block) {
+        if let Some(named) = files::application(site, server, &mut route, scope, block) {
             content_scope = named;
         } else if !files::read(site, server, &mut route, scope, block, prefix) {
             note_nothing(site, directive, scope);
@@ -369,8 +368,14 @@ fn note_others(site: &mut Site, block: &[Directive]) {
                 | "rewrite"
                 | "internal"
         );
+        let is_redirect = checks::redirect_of_plain(child).is_some();
         let is_of_text = name == "default_type" && block.iter().any(|it| it.name == "return");
-        if is_read || is_of_text || scope::is_inherited(name) || !checks::is_passive(child) {
+        if is_read
+            || is_redirect
+            || is_of_text
+            || scope::is_inherited(name)
+            || !checks::is_passive(child)
+        {
             continue;
         }
         match name {

@@ -4,7 +4,8 @@ mod basic_auth;
 mod cache;
 mod login;
 
-use super::checks::Written;
+use super::checks::{Answered, Written};
+use super::listen::real_ip;
 use super::parser::Directive;
 use super::scope::Scope;
 use super::value::{has_variables, value};
@@ -60,17 +61,47 @@ pub(super) fn apply(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
             route.policies.settings.extend(password);
             route.agents.extend(login);
         }
+    } else {
+        early(site, route, scope);
     }
 }
 
 /// If a check was not converted, makes the route answer 501 instead of serving its content.
 fn closed(site: &mut Site, route: &mut Route, scope: &Scope<'_>, written: &Written) {
-    let Some(directive) = checks::unwritten(scope, written) else {
+    let Some(directive) = checks::unwritten(scope, written, Answered::Content) else {
         return;
     };
     advice::note_check(site, directive);
     route.service = Service::not_migrated();
     route.policies = Policies::default();
+}
+
+/// Closes a route with a text if a condition before its `return` was not converted. A redirect or a
+/// refusal shows nothing and stays.
+fn early(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
+    let written = Written {
+        password: false,
+        login: false,
+    };
+    if route.service == Service::not_migrated() {
+        return;
+    }
+    let Some(directive) = checks::unwritten(scope, &written, Answered::Early) else {
+        return;
+    };
+    if matches!(route.service, Service::Respond { status: ..400, .. }) {
+        advice::note_check(site, directive);
+        route.service = Service::not_migrated();
+        route.policies = Policies::default();
+        return;
+    }
+    let mut own = scope.innermost().iter();
+    let is_own = scope.depth() > 2 && own.any(|it| std::ptr::eq(it, directive));
+    // Conditions of a server are noted with it, and the rest of a server has no content.
+    let is_noted = directive.name == "if" || route.service == Service::refusal(404);
+    if is_own || !is_noted {
+        advice::note_ignored(site, directive);
+    }
 }
 
 /// Networks of clients.
@@ -143,7 +174,13 @@ fn networks(site: &mut Site, route: &mut Route, scope: &Scope<'_>) {
         route.service = Service::refusal(403);
         return;
     };
-    if is_closed {
+    let is_list = !(allow.is_empty() && deny.is_empty());
+    // The networks would be compared with the address of the proxy before it.
+    let is_of_others = is_list && real_ip::unwritten(scope).is_some();
+    if let Some(directive) = real_ip::unwritten(scope).filter(|_| is_list) {
+        advice::note_check(site, directive);
+    }
+    if is_closed || is_of_others {
         route.policies = Policies::default();
         route.service = Service::not_migrated();
         return;

@@ -4,6 +4,7 @@ use super::scope::Scope;
 use crate::site::{Route, Service, Site};
 
 /// Properties of a server that its routes need.
+#[derive(Clone)]
 pub(super) struct Server<'d> {
     /// Name for the routes' names.
     pub(super) name: String,

@@ -4,6 +4,7 @@
 
 mod caddy;
 mod haproxy;
+mod nginx;
 
 use proxy_config::parse;
 use proxy_migrate::{Language, Migrated, Source, migrate};

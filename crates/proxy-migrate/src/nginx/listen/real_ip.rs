@@ -15,10 +15,8 @@ pub(in crate::nginx) fn read(site: &mut Site, scope: &Scope<'_>, listens: &[List
     let Some(first) = all.first() else {
         return;
     };
-    let header = scope.last("real_ip_header");
-    let field = header.and_then(|it| it.word(0)).unwrap_or("X-Real-IP");
-    let is_known = field.eq_ignore_ascii_case("x-forwarded-for") || field == "proxy_protocol";
-    if !is_known {
+    let field = field(scope);
+    if !is_known(field) {
         site.note(
             &first.place,
             &first.shown(),
@@ -47,6 +45,22 @@ pub(in crate::nginx) fn read(site: &mut Site, scope: &Scope<'_>, listens: &[List
     for listen in listens {
         add(site, listen, &node, first, is_outermost);
     }
+}
+
+/// Field with the client's address.
+fn field<'d>(scope: &Scope<'d>) -> &'d str {
+    scope.word("real_ip_header").unwrap_or("X-Real-IP")
+}
+
+fn is_known(field: &str) -> bool {
+    field.eq_ignore_ascii_case("x-forwarded-for") || field == "proxy_protocol"
+}
+
+/// The first `set_real_ip_from` of a scope, if the client's address is read from a field that is not
+/// converted.
+pub(in crate::nginx) fn unwritten<'d>(scope: &Scope<'d>) -> Option<&'d Directive> {
+    let first = scope.all("set_real_ip_from").first().copied();
+    first.filter(|_| !is_known(field(scope)))
 }
 
 fn add(site: &mut Site, listen: &Listen, node: &Node, directive: &Directive, is_outermost: bool) {

@@ -140,8 +140,15 @@ pub(in crate::nginx) fn host_condition(
             let service = answer(site, answers, &server.scope);
             let mut route = server.route(site, host, service);
             route.hosts = vec![host.to_owned()];
+            // Routes of the same host with a path would come before it.
+            let mut block = server.scope.innermost().iter();
+            let has_paths = block.any(|it| it.name == "location");
+            if has_paths && server.hosts.iter().any(|it| it == host) {
+                route.priority = Some(REWRITTEN_PRIORITY);
+            }
             site.push_route(route);
         }
+        _ if checks::redirect_of_plain(directive).is_some() => {}
         _ if checks::is_passive(directive) => advice::note(site, directive),
         _ => advice::note_check(site, directive),
     }

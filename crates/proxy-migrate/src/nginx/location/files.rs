@@ -52,7 +52,7 @@ pub(super) fn read(
             }
             Some("=404") | None => {}
             Some(name) if name.starts_with('@') => {
-                if application(site, server, route, own).is_some() {
+                if application(site, server, route, scope, own).is_some() {
                     return true;
                 }
                 site.note(&tried.place, &tried.shown(), OTHERS);
@@ -93,6 +93,7 @@ pub(super) fn application<'d>(
     site: &mut Site,
     server: &Server<'d>,
     route: &mut Route,
+    first: &Scope<'_>,
     own: &[Directive],
 ) -> Option<Scope<'d>> {
     let tried = tried(own)?;
@@ -100,11 +101,15 @@ pub(super) fn application<'d>(
     let mut block = server.scope.innermost().iter();
     let named = block.find(|it| it.name == "location" && it.words == [name.clone()])?;
     let pass = named.children().iter().find(|it| it.name == "proxy_pass")?;
-    // The checks of both locations apply; the first location's would be lost.
-    let is_of_server = std::ptr::eq(own, server.scope.innermost());
-    let has_own_check = !is_of_server && own.iter().any(is_check);
-    if has_own_check {
+    // The checks of both locations apply; those of the first one and of the locations around it would
+    // be lost.
+    let mut locations = first.blocks().skip(server.scope.depth()).flatten();
+    if locations.any(is_check) {
         return None;
+    }
+    for size in own.iter().filter(|it| it.name == "client_max_body_size") {
+        let advice = "write `max-body-size` in the route's policies";
+        site.note(&size.place, &size.shown(), advice);
     }
     let scope = server.scope.within(named.children());
     proxy::pass(site, route, pass, &scope, None);
@@ -118,7 +123,7 @@ pub(super) fn application<'d>(
 
 fn is_check(directive: &Directive) -> bool {
     let is_passive = directive.name == "try_files" || checks::is_passive(directive);
-    matches!(&*directive.name, "allow" | "deny") || !is_passive
+    matches!(&*directive.name, "allow" | "deny" | "limit_req") || !is_passive
 }
 
 /// Root folder for an `alias`: `/srv` for location `/static/` and alias `/srv/static/`.
