@@ -1,13 +1,15 @@
 //! Routers, services and other parts of all documents, by name.
 
 use super::document::{Entry, Value};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Parts of one kind, in the order of the files.
 #[derive(Debug, Default)]
 pub(super) struct Parts<'d> {
     by_name: HashMap<&'d str, &'d Entry>,
     in_order: Vec<&'d Entry>,
+    /// Names that several files define, which Traefik drops.
+    twice: HashSet<&'d str>,
 }
 
 impl<'d> Parts<'d> {
@@ -16,19 +18,26 @@ impl<'d> Parts<'d> {
         for document in documents {
             let entries = document.at(keys).map_or(&[][..], Value::entries);
             for entry in entries {
-                // Traefik drops a name that two files define; this conversion keeps one part.
                 if parts.by_name.insert(&entry.key, entry).is_none() {
                     parts.in_order.push(entry);
+                } else {
+                    parts.twice.insert(&entry.key);
                 }
             }
         }
         parts
     }
 
-    /// The part that a reference such as `name` or `name@file` names.
+    /// The part that a reference such as `name` or `name@file` names; `None` for a name that several
+    /// files define.
     pub(super) fn get(&self, reference: &str) -> Option<&'d Entry> {
         let name = reference.strip_suffix("@file").unwrap_or(reference);
-        self.by_name.get(name).copied()
+        let found = self.by_name.get(name).copied();
+        found.filter(|_| !self.is_twice(name))
+    }
+
+    pub(super) fn is_twice(&self, name: &str) -> bool {
+        self.twice.contains(name)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &'d Entry> {

@@ -30,6 +30,13 @@ pub(super) struct EntryPoint<'d> {
 }
 
 impl<'d> EntryPoint<'d> {
+    /// Returns true if `proxyProtocol` trusts other peers than `forwardedHeaders`: a listener has one
+    /// list for both, so that clients could choose the address that lists of networks are compared
+    /// with.
+    pub(super) fn has_mixed_trust(&self) -> bool {
+        self.value.is_some_and(has_mixed_trust)
+    }
+
     /// TLS settings that apply to all routers.
     pub(super) fn tls(&self) -> Option<&'d Value> {
         self.value?.get("http")?.block("tls")
@@ -162,7 +169,7 @@ impl<'d> EntryPoints<'d> {
         };
         if let Some(value) = point.value {
             settings(site, &mut listener, value);
-            timeouts(&mut listener, value);
+            timeouts(site, &mut listener, value);
         }
         site.listeners.push(listener);
         if let Some(value) = point.value {
@@ -244,14 +251,31 @@ fn address(site: &mut Site, entry: &Entry) -> Option<String> {
     None
 }
 
+/// Peers that a block of an entry point trusts.
+fn trusted<'v>(value: &'v Value, key: &str) -> Vec<&'v str> {
+    value
+        .get(key)
+        .map(|block| block.texts_of("trustedIPs"))
+        .unwrap_or_default()
+}
+
+fn has_mixed_trust(value: &Value) -> bool {
+    let set = |key: &str| trusted(value, key).into_iter().collect::<HashSet<_>>();
+    value.get("proxyProtocol").is_some() && set("forwardedHeaders") != set("proxyProtocol")
+}
+
 /// Converts the trusted peers.
 fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
-    let mut trusted: Vec<&str> = Vec::new();
+    let is_relay = listener.relay.is_some();
+    let mut peers: Vec<&str> = Vec::new();
     for key in ["forwardedHeaders", "proxyProtocol"] {
         let Some(block) = value.get(key) else {
             continue;
         };
-        trusted.extend(block.texts_of("trustedIPs"));
+        // Relays read the header of a connection alone.
+        if key == "proxyProtocol" || !is_relay {
+            peers.extend(trusted(value, key));
+        }
         if block.is_on("insecure") {
             site.note(
                 &block.place(),
@@ -260,7 +284,6 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
             );
         }
     }
-    let is_relay = listener.relay.is_some();
     let has_header = value.get("proxyProtocol").is_some();
     if has_header {
         listener.settings.push(flag("proxy-protocol"));
@@ -270,10 +293,17 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
             "every connection needs a `PROXY` header here, and a peer of `trusted-proxies`; others are closed",
         );
     }
-    if !trusted.is_empty() && (has_header || !is_relay) {
-        trusted.sort_unstable();
-        trusted.dedup();
-        let node = Node::new("trusted-proxies").args(trusted);
+    if has_mixed_trust(value) && !is_relay {
+        site.note(
+            &value.place(),
+            &format!("{}: trustedIPs", listener.name),
+            "a listener has one list of `trusted-proxies`, and these two differ: its peers are trusted for both; write the same list twice",
+        );
+    }
+    if !peers.is_empty() {
+        peers.sort_unstable();
+        peers.dedup();
+        let node = Node::new("trusted-proxies").args(peers);
         listener.settings.push(node);
     }
     let streams = value.at(&["http2", "maxConcurrentStreams"]);
@@ -292,10 +322,19 @@ fn settings(site: &mut Site, listener: &mut Listener, value: &Value) {
     }
 }
 
-fn timeouts(listener: &mut Listener, value: &Value) {
+fn timeouts(site: &mut Site, listener: &mut Listener, value: &Value) {
     let Some(timeouts) = value.at(&["transport", "respondingTimeouts"]) else {
         return;
     };
+    for entry in timeouts.entries() {
+        if !entry.key.eq_ignore_ascii_case("idleTimeout") {
+            site.note(
+                &entry.place(),
+                &format!("{}: {}", listener.name, entry.key),
+                "write `timeouts { header-secs; body-idle-secs; write-idle-secs }` in the listener",
+            );
+        }
+    }
     let idle = timeouts.text_of("idleTimeout");
     let idle = idle.and_then(|text| units::milliseconds(text, 1_000));
     let idle = idle.filter(|ms| (1_000..=3_600_000).contains(ms));

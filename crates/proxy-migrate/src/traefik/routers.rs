@@ -24,10 +24,21 @@ pub(super) struct Router<'d> {
     /// Names of the listeners.
     pub(super) listeners: Vec<&'d str>,
     middlewares: Vec<&'d str>,
+    /// Set if a listener trusts peers for more than its entry point does.
+    has_mixed_trust: bool,
     /// TLS settings of the router and of its entry points.
     tls: Vec<&'d Value>,
     priority: u64,
     alternatives: Option<Vec<Alternative>>,
+}
+
+/// Listeners of a router with the same protocol.
+#[derive(Default)]
+struct Listeners<'d> {
+    names: Vec<&'d str>,
+    /// Middlewares of the entry points.
+    middlewares: Vec<&'d str>,
+    has_mixed_trust: bool,
 }
 
 /// An alternative of a router's rule.
@@ -55,6 +66,11 @@ impl<'d> Router<'d> {
     ) -> Vec<Self> {
         let mut routers: Vec<Self> = Vec::new();
         for entry in configuration.routers.iter() {
+            if configuration.routers.is_twice(&entry.key) {
+                let advice = "two files have a router with this name, so Traefik has none of them";
+                site.note(&entry.place(), &entry.key, advice);
+                continue;
+            }
             routers.extend(Self::read(site, points, entry));
         }
         routers.sort_by_key(|router| std::cmp::Reverse(router.priority));
@@ -78,7 +94,7 @@ impl<'d> Router<'d> {
         let has_tls = own_tls.is_some();
         let mut settings: Vec<&'d Value> = own_tls.into_iter().collect();
         let is_named = entry.value.get("entryPoints").is_some();
-        let mut by_kind: [(Vec<&'d str>, Vec<&'d str>); 2] = Default::default();
+        let mut by_kind: [Listeners<'d>; 2] = Default::default();
         for point in points.for_router(site, entry) {
             let is_tls = has_tls || point.has_tls_for_all;
             if is_tls != point.is_tls {
@@ -86,14 +102,15 @@ impl<'d> Router<'d> {
                 continue;
             }
             let [plain, tls] = &mut by_kind;
-            let (names, middlewares) = if is_tls { tls } else { plain };
-            names.push(point.name);
+            let listeners = if is_tls { tls } else { plain };
+            listeners.names.push(point.name);
+            listeners.has_mixed_trust |= point.has_mixed_trust();
             settings.extend(point.tls());
-            let known = middlewares.clone();
+            let known = listeners.middlewares.clone();
             let new = point.middlewares.iter().filter(|it| !known.contains(it));
-            middlewares.extend(new);
+            listeners.middlewares.extend(new);
         }
-        if !is_named && by_kind.iter().all(|(names, _)| names.is_empty()) {
+        if !is_named && by_kind.iter().all(|it| it.names.is_empty()) {
             site.note(
                 &entry.place(),
                 &entry.key,
@@ -102,14 +119,20 @@ impl<'d> Router<'d> {
         }
         let own = entry.value.texts_of("middlewares");
         let kinds = [false, true].into_iter().zip(by_kind);
-        let used = kinds.filter(|(_, (names, _))| !names.is_empty());
-        used.map(|(is_tls, (listeners, mut middlewares))| {
+        let used = kinds.filter(|(_, it)| !it.names.is_empty());
+        used.map(|(is_tls, listeners)| {
+            let Listeners {
+                names,
+                mut middlewares,
+                has_mixed_trust,
+            } = listeners;
             middlewares.extend(&own);
             Self {
                 entry,
                 is_tls,
-                listeners,
+                listeners: names,
                 middlewares,
+                has_mixed_trust,
                 tls: if is_tls { settings.clone() } else { Vec::new() },
                 priority,
                 alternatives: alternatives.clone(),
@@ -322,6 +345,14 @@ impl Writer<'_, '_> {
                 &entry.place(),
                 &format!("{}: tls options", entry.key),
                 "client certificates are asked for by a listener: write `tls { client-auth { ca-file … } }` in one of its own; its routes answer 501 until then",
+            );
+        }
+        if router.has_mixed_trust && !draft.route.policies.allow.is_empty() {
+            is_whole = false;
+            site.note(
+                &entry.place(),
+                &format!("{}: ipAllowList", entry.key),
+                "its entry point trusts other peers for `X-Forwarded-For` than for the `PROXY` header: write the same `trustedIPs` in both; its routes answer 501 until then",
             );
         }
         let (is_answered, before, mut route) = (draft.is_answered, draft.before, draft.route);

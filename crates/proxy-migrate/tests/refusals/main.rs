@@ -5,6 +5,7 @@
 mod caddy;
 mod haproxy;
 mod nginx;
+mod traefik;
 
 use proxy_config::parse;
 use proxy_migrate::{Language, Migrated, Source, migrate};

@@ -70,13 +70,16 @@ impl Value {
         self.get(key)?.text()
     }
 
-    /// Texts of a key's list, or its single text.
+    /// Texts of a key's list, or of its text with commas.
     pub(crate) fn texts_of(&self, key: &str) -> Vec<&str> {
         let Some(value) = self.get(key) else {
             return Vec::new();
         };
         match value.text() {
-            Some(text) => vec![text],
+            Some(text) => {
+                let parts = text.split(',').map(str::trim);
+                parts.filter(|part| !part.is_empty()).collect()
+            }
             None => value.items().iter().filter_map(Self::text).collect(),
         }
     }
