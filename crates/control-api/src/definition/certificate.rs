@@ -239,7 +239,7 @@ pub(crate) async fn update(
     Ok(Resource::found(changed.version, view))
 }
 
-/// Deletes a certificate that no service uses, and its key.
+/// Deletes a certificate that neither a service nor a bundle of a node uses, and its key.
 #[utoipa::path(
     delete, path = "/projects/{project}/certificates/{certificate}",
     operation_id = "delete_certificate", tag = "certificates", responses((status = 204))
