@@ -185,9 +185,11 @@ impl Apply<'_> {
                 None => self.create(noun, &list, fields).await,
                 Some(found) => self.update(noun, &list, found, fields).await,
             };
-            let done = done.map_err(|error| match error {
-                CtlError::Usage(text) => CtlError::usage(format!("{subject}: {text}")),
-                error => CtlError::failed(&subject, error),
+            let done = done.map_err(|error| {
+                if let CtlError::Usage(text) = &error {
+                    return CtlError::usage(format!("{subject}: {text}"));
+                }
+                CtlError::failed(&subject, error)
             })?;
             print(&format!("{subject} {done}\n"))?;
         }

@@ -170,13 +170,13 @@ impl Client {
 
     /// Returns true if another attempt may succeed, and cannot execute the request twice.
     fn may_repeat(&self, call: &Call, error: &CtlError) -> bool {
-        match error {
-            CtlError::Unanswered { outage, .. } => match outage {
-                Outage::Unconnected => self.is_reached.load(Ordering::Relaxed),
-                Outage::Broken => call.repetition != Repetition::Forbidden,
-                Outage::Late => false,
-            },
-            _ => false,
+        let CtlError::Unanswered { outage, .. } = error else {
+            return false;
+        };
+        match outage {
+            Outage::Unconnected => self.is_reached.load(Ordering::Relaxed),
+            Outage::Broken => call.repetition != Repetition::Forbidden,
+            Outage::Late => false,
         }
     }
 

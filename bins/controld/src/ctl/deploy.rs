@@ -213,12 +213,12 @@ impl<'a> Deployment<'a> {
         body.insert("bundle".to_owned(), bundle.into());
         let create = Call::new(Method::POST, list.clone()).json(&body.into());
         let made = self.lookup.client.json(&create).await;
-        let made = made.map_err(|error| match error {
-            CtlError::Unanswered { .. } | CtlError::Unexplained { .. } => {
-                let hint = "`controld ctl rollout list --state planned` shows whether it was made";
-                CtlError::failed("rollout", format!("{error}; {hint}"))
+        let made = made.map_err(|error| {
+            if !error.is_transient() {
+                return error;
             }
-            error => error,
+            let hint = "`controld ctl rollout list --state planned` shows whether it was made";
+            CtlError::failed("rollout", format!("{error}; {hint}"))
         })?;
         let path = format!("{list}/{}", text(&made, "id"));
         let start = Call::new(Method::POST, format!("{path}/start"));
