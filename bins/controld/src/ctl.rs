@@ -3,12 +3,10 @@
 mod apply;
 mod client;
 mod deploy;
-mod diagnostics;
 mod error;
 mod files;
 mod grammar;
 mod lookup;
-mod manual;
 mod operation;
 mod output;
 mod rollout;
@@ -18,7 +16,7 @@ mod value;
 
 use crate::ctl::error::CtlError;
 use crate::ctl::operation::Operation;
-use crate::ctl::output::escaped;
+use crate::ctl::output::report;
 use clap::{ArgMatches, Command};
 use control_api::ROUTES;
 use std::process::ExitCode;
@@ -34,7 +32,6 @@ pub(crate) fn command(operations: &[Operation]) -> Command {
 }
 
 /// Runs a parsed command, and prints its error.
-#[expect(clippy::print_stderr, reason = "the operator reads it")]
 pub(crate) async fn run(
     operations: &[Operation],
     matches: &ArgMatches,
@@ -44,8 +41,7 @@ pub(crate) async fn run(
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = error.to_string();
-            eprintln!("error: {}", escaped(&text));
+            report(&format!("error: {error}"));
             ExitCode::from(error.exit_code())
         }
     }

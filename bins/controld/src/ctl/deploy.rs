@@ -3,13 +3,12 @@
 mod preview;
 
 use crate::ctl::client::Call;
-use crate::ctl::diagnostics;
 use crate::ctl::error::CtlError;
 use crate::ctl::files::from_folder;
 use crate::ctl::grammar::{path_id, rollout_fields};
 use crate::ctl::lookup::{Lookup, text};
 use crate::ctl::operation::Operation;
-use crate::ctl::output::{Output, escaped, print};
+use crate::ctl::output::{Output, diagnostics, print, report};
 use crate::ctl::rollout::{Follow, timeout};
 use crate::ctl::value::flags;
 use clap::ArgMatches;
@@ -121,11 +120,10 @@ impl<'a> Deployment<'a> {
     }
 
     /// Prints the diagnostics. Fails for errors, and for warnings if the policy refuses them.
-    #[expect(clippy::print_stderr, reason = "the operator reads it")]
     fn check(&self) -> Result<(), CtlError> {
         let shown = diagnostics::render(&self.preview, self.contents.get("files"));
         if !shown.is_empty() {
-            eprintln!("{}", escaped(&shown));
+            report(&shown);
         }
         if text(&self.preview, "digest").is_empty() {
             return Err(CtlError::failed("folder", "has errors, no node gets it"));

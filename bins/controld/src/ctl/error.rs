@@ -1,5 +1,6 @@
 //! Errors of `controld ctl` commands, and their exit codes.
 
+use crate::ctl::output::escape::inline;
 use control_wire::{ErrorBody, ErrorCode, ErrorResponse};
 use std::fmt::Write as _;
 
@@ -55,9 +56,11 @@ fn status_text(status: u16, error: &ErrorBody) -> String {
         retry_after,
         details,
     } = error;
+    let (message, correlation_id) = (inline(message), inline(correlation_id));
     let mut text = format!("{code}: {message} (status {status}, correlation id {correlation_id})");
     for detail in details {
-        write!(text, "\n  {}: {}", detail.field, detail.reason).unwrap_or_default();
+        let (field, reason) = (inline(&detail.field), inline(&detail.reason));
+        write!(text, "\n  {field}: {reason}").unwrap_or_default();
     }
     if *code == ErrorCode::AuthenticationFailed {
         let remedy = "name a valid key with --key-file, or keep one with `controld ctl login`";

@@ -3,8 +3,10 @@
 use crate::ctl::client::{Call, Client};
 use crate::ctl::error::CtlError;
 use crate::ctl::operation::Operation;
+use crate::ctl::output::escape::inline;
 use http::Method;
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use uuid::Uuid;
 
 /// Maximum page size of the interface.
@@ -212,9 +214,9 @@ fn unique_id(noun: &str, given: Option<&str>, items: &[Value]) -> Result<String,
             "{noun} {given}: several have this name; give the id"
         ))),
         (_, None) => {
-            let names = found.iter().map(|item| text(item, "name"));
-            let mut names: Vec<&str> = names.take(MAX_NAMES).collect();
-            names.extend((MAX_NAMES < found.len()).then_some("…"));
+            let names = found.iter().map(|item| inline(text(item, "name")));
+            let mut names: Vec<Cow<'_, str>> = names.take(MAX_NAMES).collect();
+            names.extend((MAX_NAMES < found.len()).then_some(Cow::Borrowed("…")));
             let names = names.join(", ");
             Err(CtlError::usage(format!(
                 "--{noun} is needed: one of {names}"

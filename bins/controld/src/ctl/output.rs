@@ -1,12 +1,17 @@
 //! Output of responses as tables, JSON or IDs.
 
+pub(crate) mod diagnostics;
+pub(crate) mod escape;
+pub(crate) mod manual;
+
 use crate::ctl::error::CtlError;
+use crate::ctl::output::escape::{escaped, inline, is_hazardous};
 use crate::standard_output::write_text;
 use comfy_table::Table;
 use comfy_table::presets::NOTHING;
 use serde_json::Value;
-use std::borrow::Cow;
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 /// Maximum number of columns of lists that are not in [`OWN_COLUMNS`]. `get` and `-o json` show all
 /// fields.
@@ -91,24 +96,9 @@ impl Output {
     }
 }
 
-/// Escapes control characters, except line ends and tabs, and characters that change the writing
-/// direction. Names and messages are from nodes and other users, and could contain terminal
-/// commands.
-pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hazardous) {
-        return Cow::Borrowed(text);
-    }
-    let shown = |sign: char| match sign {
-        sign if is_hazardous(sign) => sign.escape_unicode().to_string(),
-        sign => sign.to_string(),
-    };
-    Cow::Owned(text.chars().map(shown).collect())
-}
-
-fn is_hazardous(sign: char) -> bool {
-    let turns =
-        matches!(sign, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || sign.is_control() && !matches!(sign, '\n' | '\t')
+/// Writes a line to standard error. A closed pipe is not an error: the exit code remains.
+pub(crate) fn report(text: &str) {
+    writeln!(io::stderr().lock(), "{}", escaped(text)).unwrap_or_default();
 }
 
 /// Writes to standard output. A closed pipe, as with `| head`, is not an error.
@@ -153,7 +143,7 @@ fn fields(value: &Value) -> String {
     };
     let mut table = bare();
     for (name, value) in object {
-        table.add_row([format!("{name}:"), cell(Some(value))]);
+        table.add_row([format!("{}:", inline(name)), cell(Some(value))]);
     }
     finish(&table)
 }
@@ -202,15 +192,15 @@ fn columns(items: &[Value]) -> Vec<&str> {
 fn cell(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => "-".to_owned(),
-        Some(Value::String(text)) => escaped(text).into_owned(),
+        Some(Value::String(text)) => inline(text).into_owned(),
         Some(Value::Array(all)) if all.iter().all(Value::is_string) => {
-            let texts = all.iter().filter_map(Value::as_str).map(escaped);
+            let texts = all.iter().filter_map(Value::as_str).map(inline);
             texts.collect::<Vec<_>>().join(",")
         }
         Some(Value::Object(pairs)) if pairs.values().all(Value::is_string) => {
             let pairs = pairs.iter().map(|(name, value)| {
                 let value = value.as_str().unwrap_or_default();
-                format!("{}={}", escaped(name), escaped(value))
+                format!("{}={}", inline(name), inline(value))
             });
             pairs.collect::<Vec<_>>().join(",")
         }
@@ -263,10 +253,30 @@ mod tests {
         let text = Output::Table.resource(&value);
         assert_eq!(text, format!("message:  {shown}\n"));
         assert_eq!(escaped(hostile), shown);
-        assert_eq!(escaped("one\n\ttwo ü"), "one\n\ttwo ü");
         let text = Output::Json.resource(&value);
         assert!(!text.contains(is_hazardous), "{text}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn a_value_ends_no_line() {
+        let hostile = "a\nID  NAME\r\n1\u{2028}2\u{2029}3\u{61c}";
+        let shown = "a\\nID  NAME\\u{d}\\n1\\u{2028}2\\u{2029}3\\u{61c}";
+        let item = json!({"id": hostile, "tags": [hostile], "labels": {"tier": hostile}});
+        for text in [
+            Output::Table.list("node", std::slice::from_ref(&item)),
+            Output::Table.list("service", std::slice::from_ref(&item)),
+            Output::Id.list("service", std::slice::from_ref(&item)),
+        ] {
+            assert!(text.contains(shown), "{text}");
+            assert!(text.lines().count() <= 2, "{text}");
+            assert!(!text.contains(is_hazardous), "{text}");
+        }
+        let page = Output::Table.resource(&item);
+        assert_eq!(page.lines().count(), 3, "{page}");
+        let text = Output::Json.resource(&item);
+        assert!(!text.contains(is_hazardous), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), item);
     }
 
     #[test]

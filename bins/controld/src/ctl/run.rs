@@ -3,13 +3,12 @@
 use crate::ctl::apply;
 use crate::ctl::client::{Call, Client};
 use crate::ctl::deploy;
-use crate::ctl::diagnostics;
 use crate::ctl::error::CtlError;
 use crate::ctl::grammar::{self, path_id};
 use crate::ctl::lookup::{Lookup, text};
-use crate::ctl::manual;
 use crate::ctl::operation::{Operation, RequestBody};
-use crate::ctl::output::{Output, escaped, print};
+use crate::ctl::output::escape::inline;
+use crate::ctl::output::{Output, diagnostics, manual, print, report};
 use crate::ctl::rollout;
 use crate::ctl::settings::{KEY_VARIABLE, Login, Settings, bytes_of};
 use crate::ctl::value::{fields, parameters};
@@ -108,16 +107,15 @@ async fn perform(
 }
 
 /// Prints the diagnostics of a new bundle. Fails if it was rejected.
-#[expect(clippy::print_stderr, reason = "the operator reads it")]
 fn report_diagnostics(bundle: &Value, call: &Call) -> Result<(), CtlError> {
     let body = call.body.as_ref();
     let body = body.and_then(|(_, bytes)| serde_json::from_slice::<Value>(bytes).ok());
     let shown = diagnostics::render(bundle, body.as_ref().and_then(|body| body.get("files")));
     if !shown.is_empty() {
-        eprintln!("{}", escaped(&shown));
+        report(&shown);
     }
     if text(bundle, "state") == "rejected" {
-        let name = format!("bundle {}", text(bundle, "name"));
+        let name = format!("bundle {}", inline(text(bundle, "name")));
         return Err(CtlError::failed(name, "rejected, no node gets it"));
     }
     Ok(())
@@ -197,7 +195,10 @@ async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlEr
             }
         }
     }
-    out.flush().map_err(failed)
+    match out.flush() {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        flushed => flushed.map_err(failed),
+    }
 }
 
 async fn login(client: &Client, settings: Settings) -> Result<(), CtlError> {

@@ -1,7 +1,9 @@
 //! Text form of a bundle's diagnostics, like the output of `proxyd --test`.
 
-use crate::ctl::lookup::text;
+use crate::ctl::lookup::text as raw_text;
+use crate::ctl::output::escape::inline;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Formats the diagnostics of `bundle`, with lines from `sources`: texts by file name.
@@ -12,9 +14,14 @@ pub(crate) fn render(bundle: &Value, sources: Option<&Value>) -> String {
     pages.collect::<Vec<_>>().join("\n")
 }
 
+fn text<'a>(diagnostic: &'a Value, field: &str) -> Cow<'a, str> {
+    inline(raw_text(diagnostic, field))
+}
+
 fn page(diagnostic: &Value, sources: Option<&Value>) -> String {
     let number = |field: &str| diagnostic.get(field).and_then(Value::as_u64).unwrap_or(0);
     let (severity, file) = (text(diagnostic, "severity"), text(diagnostic, "file"));
+    let label = text(diagnostic, "label");
     let (line, column) = (number("line"), number("column"));
     let sign = if severity == "error" { 'x' } else { '!' };
     let width = line.to_string().len();
@@ -24,18 +31,18 @@ fn page(diagnostic: &Value, sources: Option<&Value>) -> String {
         text(diagnostic, "message"),
         "",
     );
-    let source = sources.and_then(|sources| sources.get(file)?.as_str());
+    let source = sources.and_then(|sources| sources.get(raw_text(diagnostic, "file"))?.as_str());
     let index = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
     if let Some(source) = source.and_then(|source| source.lines().nth(index)) {
         let place = Underline::new(source, column, number("length"));
         writeln!(page, " {line} | {}", source.replace('\t', " ")).unwrap_or_default();
-        place.write(&mut page, width, text(diagnostic, "label"));
-    } else if let label @ [_, ..] = text(diagnostic, "label").as_bytes() {
-        let label = String::from_utf8_lossy(label);
+        place.write(&mut page, width, &label);
+    } else if !label.is_empty() {
         writeln!(page, " {:width$} : {label}", "").unwrap_or_default();
     }
     writeln!(page, " {:width$} `----", "").unwrap_or_default();
-    if let Some(help) = diagnostic.get("help").and_then(Value::as_str) {
+    let help = text(diagnostic, "help");
+    if !help.is_empty() {
         writeln!(page, "  help: {help}").unwrap_or_default();
     }
     page
@@ -78,6 +85,16 @@ impl Underline {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_message_imitates_no_further_diagnostic() {
+        let hostile = "x\nerror: folder: has errors";
+        let bundle = json!({"diagnostics": [{"severity": "warning", "code": "a", "message": hostile,
+            "file": hostile, "line": 1, "column": 1, "length": 1, "label": hostile, "help": hostile}]});
+        let shown = render(&bundle, None);
+        assert!(!shown.contains("\nerror:"), "{shown}");
+        assert_eq!(shown.lines().count(), 7, "{shown}");
+    }
 
     #[test]
     fn a_diagnostic_has_its_source_line_and_its_cure() {
