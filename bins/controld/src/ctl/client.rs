@@ -1,18 +1,21 @@
 //! HTTP client of `controld ctl`, over TCP or TLS.
 
-use crate::ctl::error::CtlError;
+use crate::ctl::error::{CtlError, Outage};
 use crate::ctl::settings::Settings;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use control_wire::ErrorCode;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::uri::Scheme;
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
+use hyper::body::{Frame, Incoming};
 use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use proxy_tls::{ClientTls, ClientTlsSettings, PlatformRoots};
 use serde_json::Value;
+use std::io::{self, ErrorKind};
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -20,10 +23,16 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use uuid::Uuid;
 
-/// Maximum time from the start of a request to the head of its response.
+/// Maximum time from the start of a request to the head of its response, without its upload.
 const DEADLINE: Duration = Duration::from_mins(1);
-/// Maximum number of attempts if responses are 429 or 503.
+/// Minimum rate of an upload, which extends [`DEADLINE`].
+const UPLOAD_BYTES_PER_SEC: usize = 64 * 1024;
+/// Maximum time between two parts of a response.
+const PROGRESS: Duration = Duration::from_mins(1);
+/// Maximum number of attempts of a request.
 const ATTEMPTS: u32 = 4;
+/// Pause before another attempt if the response sets none.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Maximum `Retry-After` to wait for; a longer one is left to the caller.
 const MAX_WAIT: Duration = Duration::from_mins(1);
 
@@ -33,6 +42,9 @@ pub(crate) struct Client {
     authority: String,
     key: Option<String>,
     tls: Option<ClientTls>,
+    /// Whether the server has answered a request. Before, a refused connection is rather a wrong URL
+    /// than an outage.
+    is_reached: AtomicBool,
 }
 
 /// A request, without the header fields that all requests have.
@@ -43,8 +55,18 @@ pub(crate) struct Call {
     pub(crate) path: String,
     pub(crate) body: Option<(String, Bytes)>,
     pub(crate) if_match: Option<String>,
-    /// Whether a repetition is harmless, so that no `Idempotency-Key` is needed.
-    pub(crate) changes_nothing: bool,
+    pub(crate) repetition: Repetition,
+}
+
+/// Repetition of a request whose response was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Repetition {
+    /// The request changes nothing.
+    Harmless,
+    /// All attempts have this `Idempotency-Key`, so that the request is executed only once.
+    Keyed(String),
+    /// The server ignores an `Idempotency-Key` here.
+    Forbidden,
 }
 
 impl Call {
@@ -53,8 +75,13 @@ impl Call {
     }
 
     pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        let repetition = if method.is_safe() {
+            Repetition::Harmless
+        } else {
+            Repetition::Keyed(Uuid::new_v4().to_string())
+        };
         Self {
-            changes_nothing: method.is_safe(),
+            repetition,
             method,
             path: path.into(),
             body: None,
@@ -93,55 +120,87 @@ impl Client {
             authority,
             key: settings.key.clone(),
             tls,
+            is_reached: AtomicBool::new(false),
         })
     }
 
-    /// Sends the request, with retries after `Retry-After`. Returns only successful responses.
+    /// Sends the request; repeats it after `Retry-After`, and after an outage. Returns only
+    /// successful responses.
     pub(crate) async fn send(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
-        // All attempts have the same key, so that a request with a lost response is executed only
-        // once.
-        let repeated = (!call.changes_nothing).then(|| Uuid::new_v4().to_string());
         let mut attempt = 1;
+        let mut was_lost = false;
         loop {
-            let response = self.attempt(call, repeated.as_deref()).await?;
-            let status = response.status();
-            if status.is_success() {
-                return Ok(response);
-            }
-            let wait = wait(status, response.headers()).filter(|_| attempt < ATTEMPTS);
-            let Some(wait) = wait else {
-                let body = collect(response).await?;
-                return Err(CtlError::refused(status.as_u16(), &body));
+            let (error, pause) = match self.attempt(call).await {
+                Ok(response) if response.status().is_success() => return Ok(response),
+                Ok(response) => {
+                    let (status, headers) = (response.status(), response.headers());
+                    let pause = pause(call, status, headers);
+                    let body = collect(response).await?;
+                    let error = CtlError::refused(status.as_u16(), &body);
+                    // The lost attempt may be in progress.
+                    let pause = pause.or((was_lost && is_repeated(&error)).then_some(PAUSE));
+                    (error, pause)
+                }
+                Err(error) => {
+                    was_lost = true;
+                    let pause = self.may_repeat(call, &error).then_some(PAUSE);
+                    (error, pause)
+                }
+            };
+            let Some(pause) = pause.filter(|_| attempt < ATTEMPTS) else {
+                return Err(error);
             };
             attempt += 1;
-            sleep(wait).await;
+            sleep(pause).await;
         }
     }
 
     /// Returns the JSON body of the response; null if it is empty.
     pub(crate) async fn json(&self, call: &Call) -> Result<Value, CtlError> {
-        let bytes = collect(self.send(call).await?).await?;
+        let mut read = collect(self.send(call).await?).await;
+        if call.repetition != Repetition::Forbidden && read.is_err() {
+            read = collect(self.send(call).await?).await;
+        }
+        let bytes = read?;
         if bytes.is_empty() {
             return Ok(Value::Null);
         }
         serde_json::from_slice(&bytes).map_err(|error| CtlError::failed("the answer", error))
     }
 
-    async fn attempt(
-        &self,
-        call: &Call,
-        repeated: Option<&str>,
-    ) -> Result<Response<Incoming>, CtlError> {
-        let request = self.request(call, repeated)?;
-        let answered = timeout(DEADLINE, self.connect_and_send(request)).await;
-        answered.map_err(|_| CtlError::failed(&self.authority, "no answer in 60 s"))?
+    /// Returns true if another attempt may succeed, and cannot execute the request twice.
+    fn may_repeat(&self, call: &Call, error: &CtlError) -> bool {
+        let CtlError::Unanswered { outage, .. } = error else {
+            return false;
+        };
+        match outage {
+            Outage::Unconnected => self.is_reached.load(Ordering::Relaxed),
+            Outage::Broken => call.repetition != Repetition::Forbidden,
+            Outage::Late => false,
+        }
     }
 
-    fn request(
-        &self,
-        call: &Call,
-        repeated: Option<&str>,
-    ) -> Result<Request<Full<Bytes>>, CtlError> {
+    async fn attempt(&self, call: &Call) -> Result<Response<Incoming>, CtlError> {
+        let request = self.request(call)?;
+        let upload_bytes = call.body.as_ref().map_or(0, |(_, body)| body.len());
+        let upload_secs = u64::try_from(upload_bytes / UPLOAD_BYTES_PER_SEC).unwrap_or(u64::MAX);
+        let deadline = DEADLINE.saturating_add(Duration::from_secs(upload_secs));
+        let answered = timeout(deadline, self.connect_and_send(request)).await;
+        let cause = format!("no answer in {} s", deadline.as_secs());
+        let response = answered.map_err(|_| self.unanswered(Outage::Late, cause))??;
+        self.is_reached.store(true, Ordering::Relaxed);
+        Ok(response)
+    }
+
+    fn unanswered(&self, outage: Outage, cause: String) -> CtlError {
+        CtlError::Unanswered {
+            server: self.authority.clone(),
+            cause,
+            outage,
+        }
+    }
+
+    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, CtlError> {
         let prefix = self.base.path().trim_end_matches('/');
         let mut request = Request::builder()
             .method(call.method.clone())
@@ -154,8 +213,8 @@ impl Client {
         if let Some(key) = &self.key {
             request = request.header(AUTHORIZATION, format!("Bearer {key}"));
         }
-        if let Some(id) = repeated {
-            request = request.header("idempotency-key", id);
+        if let Repetition::Keyed(key) = &call.repetition {
+            request = request.header("idempotency-key", key);
         }
         if let Some(version) = &call.if_match {
             request = request.header("if-match", version);
@@ -173,13 +232,18 @@ impl Client {
         &self,
         request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, CtlError> {
-        let unreachable = |error: std::io::Error| {
+        let unreachable = |error: io::Error| {
             let remedy = "does a control plane listen there? --url or CONTROLD_URL names another";
-            CtlError::failed(&self.authority, format!("{error}; {remedy}"))
+            self.unanswered(Outage::Unconnected, format!("{error}; {remedy}"))
         };
-        let unsecured = |error: std::io::Error| {
+        let unsecured = |error: io::Error| {
             let remedy = "is it the right URL, and --ca-file the right one, for its certificate?";
-            CtlError::failed(&self.authority, format!("TLS: {error}; {remedy}"))
+            let cause = format!("TLS: {error}; {remedy}");
+            // A certificate that is not trusted is no outage.
+            if error.kind() == ErrorKind::InvalidData {
+                return CtlError::failed(&self.authority, cause);
+            }
+            self.unanswered(Outage::Unconnected, cause)
         };
         let host = self.base.host().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -206,7 +270,7 @@ impl Client {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let failed = |error: hyper::Error| CtlError::failed(&self.authority, error);
+        let failed = |error: hyper::Error| self.unanswered(Outage::Broken, error.to_string());
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(failed)?;
         // The task ends with the response's body, which reports its errors.
         tokio::spawn(connection);
@@ -225,17 +289,55 @@ fn is_loopback(host: &str) -> bool {
 
 /// Reads the whole body.
 async fn collect(response: Response<Incoming>) -> Result<Bytes, CtlError> {
-    let collected = response.into_body().collect().await;
-    let collected = collected.map_err(|error| CtlError::failed("the answer broke off", error))?;
-    Ok(collected.to_bytes())
+    let mut body = response.into_body();
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = next_frame(&mut body).await? {
+        if let Some(part) = frame.data_ref() {
+            bytes.extend_from_slice(part);
+        }
+    }
+    Ok(bytes.freeze())
 }
 
-fn wait(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-    let busy = status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::SERVICE_UNAVAILABLE;
-    let field = headers.get(RETRY_AFTER).filter(|_| busy);
-    let named = field.and_then(|value| value.to_str().ok()?.parse().ok());
-    let wait = named.map_or(Duration::from_secs(1), Duration::from_secs);
-    (busy && wait <= MAX_WAIT).then_some(wait)
+/// Reads the next part of a body; `None` at its end.
+///
+/// # Errors
+///
+/// [`CtlError::Unanswered`] if the connection fails, or nothing arrives for a minute.
+pub(crate) async fn next_frame(body: &mut Incoming) -> Result<Option<Frame<Bytes>>, CtlError> {
+    let broken = |cause: String, outage| CtlError::Unanswered {
+        server: "the answer broke off".to_owned(),
+        cause,
+        outage,
+    };
+    let frame = timeout(PROGRESS, body.frame()).await;
+    let late = |_| broken("nothing arrived for 60 s".to_owned(), Outage::Late);
+    let frame = frame.map_err(late)?.transpose();
+    frame.map_err(|error| broken(error.to_string(), Outage::Broken))
+}
+
+/// Returns the time until the next attempt; `None` if the response is final.
+fn pause(call: &Call, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let is_final = match status {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => false,
+        // A gateway does not know whether the request was executed.
+        StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT => {
+            call.repetition == Repetition::Forbidden
+        }
+        _ => true,
+    };
+    let named = headers.get(RETRY_AFTER);
+    let named = named.and_then(|value| value.to_str().ok()?.parse().ok());
+    let pause = named.map_or(PAUSE, Duration::from_secs);
+    (!is_final && pause <= MAX_WAIT).then_some(pause)
+}
+
+/// Returns true if the server received an earlier attempt, and has not stored its response.
+fn is_repeated(error: &CtlError) -> bool {
+    let CtlError::Refused { error, .. } = error else {
+        return false;
+    };
+    error.code == ErrorCode::IdempotencyConflict
 }
 
 fn tls(settings: &Settings) -> Result<ClientTls, CtlError> {

@@ -2,7 +2,7 @@
 
 mod preview;
 
-use crate::ctl::client::Call;
+use crate::ctl::client::{Call, Repetition};
 use crate::ctl::error::CtlError;
 use crate::ctl::files::from_folder;
 use crate::ctl::grammar::{path_id, rollout_fields};
@@ -108,7 +108,7 @@ impl<'a> Deployment<'a> {
         let labels = rollout.get("labels").cloned();
         body.extend(labels.map(|labels| ("labels".to_owned(), labels)));
         let mut call = Call::new(Method::POST, format!("{project}/bundles/preview"));
-        call.changes_nothing = true;
+        call.repetition = Repetition::Harmless;
         let preview = lookup.client.json(&call.json(&body.into())).await?;
         Ok(Self {
             lookup,

@@ -12,9 +12,30 @@ pub(crate) enum CtlError {
     /// The control plane responded with an error; exit code 1.
     #[error("{}", status_text(*.status, .error))]
     Refused { status: u16, error: Box<ErrorBody> },
-    /// No response, or an unreadable one; exit code 1.
+    /// The response is an error without the interface's body, as from a gateway; exit code 1.
+    #[error("the server: answered {status} without a reason")]
+    Unexplained { status: u16 },
+    /// No complete response; exit code 1.
+    #[error("{server}: {cause}")]
+    Unanswered {
+        server: String,
+        cause: String,
+        outage: Outage,
+    },
+    /// Any other failure; exit code 1.
     #[error("{what}: {cause}")]
     Failed { what: String, cause: String },
+}
+
+/// The step of a request at which the server was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outage {
+    /// There is no connection; the request was not sent.
+    Unconnected,
+    /// The connection failed later; the request may have been executed.
+    Broken,
+    /// The time for the response is over; the request may be in progress.
+    Late,
 }
 
 impl CtlError {
@@ -36,14 +57,34 @@ impl CtlError {
                 status,
                 error: Box::new(error),
             },
-            Err(_) => Self::failed("the server", format!("answered {status} without a reason")),
+            Err(_) => Self::Unexplained { status },
         }
+    }
+
+    /// Status of the response; `None` without one.
+    pub(crate) fn status(&self) -> Option<u16> {
+        match self {
+            Self::Refused { status, .. } | Self::Unexplained { status } => Some(*status),
+            Self::Usage(_) | Self::Unanswered { .. } | Self::Failed { .. } => None,
+        }
+    }
+
+    /// Returns true if a repetition may succeed: the server was lost, or reports an outage of its
+    /// own or a limit of requests.
+    pub(crate) fn is_transient(&self) -> bool {
+        matches!(self, Self::Unanswered { .. })
+            || self
+                .status()
+                .is_some_and(|status| status == 429 || 500 <= status)
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Refused { .. } | Self::Failed { .. } => 1,
+            Self::Refused { .. }
+            | Self::Unexplained { .. }
+            | Self::Unanswered { .. }
+            | Self::Failed { .. } => 1,
         }
     }
 }

@@ -4,14 +4,19 @@ use crate::ctl::client::Call;
 use crate::ctl::error::CtlError;
 use crate::ctl::grammar::path_id;
 use crate::ctl::lookup::{Lookup, text};
-use crate::ctl::output::{Output, print};
+use crate::ctl::output::escape::inline;
+use crate::ctl::output::{Output, print, report};
 use clap::ArgMatches;
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::time::Duration;
 use tokio::time::sleep;
 
+/// Interval of requests for the state; doubled after each failure, up to [`MAX_INTERVAL`].
 const INTERVAL: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(30);
+/// Minimum of a timeout: the state is requested at least once.
+const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Width of the progress bar, in characters.
 const BAR: i64 = 20;
 
@@ -49,41 +54,105 @@ pub(crate) fn timeout(matches: &ArgMatches) -> Option<Duration> {
     matches.get_flag("wait").then_some(timeout)
 }
 
+/// The last answers of the control plane about a rollout.
+#[derive(Default)]
+struct Seen {
+    rollout: Option<Value>,
+    line: String,
+    /// Failure of the last request; `None` after an answer.
+    error: Option<CtlError>,
+}
+
 impl Follow {
     /// Prints each change until the rollout stops. Fails unless it is completed.
+    ///
+    /// # Errors
+    ///
+    /// [`CtlError`] for another end, at the end of the time, or if the control plane refuses the
+    /// request. An outage is waited out.
     pub(crate) async fn run(self, lookup: &Lookup<'_>) -> Result<(), CtlError> {
-        let Self {
-            path,
-            timeout,
-            output,
-        } = self;
-        let timer = sleep(timeout.unwrap_or_default());
+        let call = Call::get(self.path.clone());
+        let mut seen = Seen::default();
+        let Some(timeout) = self.timeout else {
+            seen.update(lookup.client.json(&call).await?, self.output)?;
+            return seen.finish(self.output);
+        };
+        let timer = sleep(timeout.max(MIN_TIMEOUT));
         tokio::pin!(timer);
-        let mut last_line = String::new();
+        let mut interval = INTERVAL;
         loop {
-            let found = lookup.client.json(&Call::get(path.clone())).await?;
-            let ends = timeout.is_none() || has_stopped(text(&found, "state"));
-            let line = line(&found);
-            if output == Output::Table && line != last_line {
-                print(&line)?;
-                last_line = line;
-            }
-            if ends {
-                if output != Output::Table {
-                    print(&output.resource(&found))?;
+            let answer = tokio::select! {
+                biased;
+                answer = lookup.client.json(&call) => answer,
+                () = &mut timer => return Err(self.late(seen, timeout)),
+            };
+            match answer {
+                Ok(found) => {
+                    interval = INTERVAL;
+                    if seen.update(found, self.output)? {
+                        seen.finish(self.output)?;
+                        return outcome(seen.rollout.as_ref().unwrap_or(&Value::Null));
+                    }
                 }
-                return outcome(&found, timeout.is_some());
-            }
-            if timer.is_elapsed() {
-                let (id, state) = (text(&found, "id"), text(&found, "state"));
-                let seconds = timeout.unwrap_or_default().as_secs();
-                let cause = format!("still {state} after {seconds} s");
-                return Err(CtlError::failed(format!("rollout {id}"), cause));
+                Err(error) if error.is_transient() => {
+                    interval = (interval * 2).min(MAX_INTERVAL);
+                    seen.fail(error);
+                }
+                Err(error) => return Err(error),
             }
             tokio::select! {
-                () = sleep(INTERVAL) => {}
-                () = &mut timer => {}
+                () = sleep(interval) => {}
+                () = &mut timer => return Err(self.late(seen, timeout)),
             }
+        }
+    }
+
+    /// Describes the state at the end of the time.
+    fn late(&self, seen: Seen, timeout: Duration) -> CtlError {
+        let id = self.path.rsplit('/').next().unwrap_or_default();
+        if let Err(error) = seen.finish(self.output) {
+            return error;
+        }
+        let seconds = timeout.as_secs();
+        let state = seen.rollout.as_ref().map(|rollout| text(rollout, "state"));
+        let mut cause = match state {
+            Some(state) => format!("still {} after {seconds} s", inline(state)),
+            None => format!("its state is unknown after {seconds} s"),
+        };
+        if let Some(error) = seen.error {
+            write!(cause, "; the last request failed: {error}").unwrap_or_default();
+        }
+        CtlError::failed(format!("rollout {id}"), cause)
+    }
+}
+
+impl Seen {
+    /// Prints a changed line; returns true if the rollout has stopped.
+    fn update(&mut self, rollout: Value, output: Output) -> Result<bool, CtlError> {
+        let line = line(&rollout);
+        if output == Output::Table && line != self.line {
+            print(&line)?;
+            self.line = line;
+        }
+        let has_stopped = has_stopped(text(&rollout, "state"));
+        self.rollout = Some(rollout);
+        self.error = None;
+        Ok(has_stopped)
+    }
+
+    /// Reports the first failure of an outage.
+    fn fail(&mut self, error: CtlError) {
+        if self.error.is_none() {
+            report(&format!("trying again: {error}"));
+        }
+        self.error = Some(error);
+    }
+
+    /// Prints the last state, unless its changes were printed.
+    fn finish(&self, output: Output) -> Result<(), CtlError> {
+        match &self.rollout {
+            Some(rollout) if output != Output::Table => print(&output.resource(rollout)),
+            _ => Ok(()),
         }
     }
 }
@@ -92,13 +161,14 @@ fn has_stopped(state: &str) -> bool {
     matches!(state, "completed" | "paused" | "rolled_back" | "cancelled")
 }
 
-fn outcome(found: &Value, wait: bool) -> Result<(), CtlError> {
-    let state = text(found, "state");
-    if !wait || state == "completed" {
+/// Returns an error with the state and its reason, unless the rollout is completed.
+pub(crate) fn outcome(found: &Value) -> Result<(), CtlError> {
+    let value = |name: &str| inline(text(found, name));
+    let state = value("state");
+    if state == "completed" {
         return Ok(());
     }
-    let what = format!("rollout {}", text(found, "id"));
-    let reason = text(found, "reason");
+    let (what, reason) = (format!("rollout {}", value("id")), value("reason"));
     Err(CtlError::failed(what, format!("{state}: {reason}")))
 }
 
@@ -113,9 +183,10 @@ fn line(found: &Value) -> String {
     let nodes = number("/nodes").unwrap_or_default();
     let full = (ready * BAR / nodes.max(1)).clamp(0, BAR);
     let (full, rest) = (repeated('#', full), repeated('-', BAR - full));
+    let value = |name: &str| inline(text(found, name));
     let mut line = format!(
         "{:<17} batch {}/{} [{full}{rest}] {ready}/{nodes} nodes",
-        text(found, "state"),
+        value("state"),
         number("/batch").unwrap_or_default(),
         number("/batch_total").unwrap_or_default(),
     );
@@ -131,21 +202,21 @@ fn line(found: &Value) -> String {
         )
         .unwrap_or_default();
         if let Some(verdict) = figures.get("verdict").and_then(Value::as_str) {
-            write!(line, "\n  gate:   {verdict}").unwrap_or_default();
+            write!(line, "\n  gate:   {}", inline(verdict)).unwrap_or_default();
         }
     }
     if let Some(reason) = found.pointer("/progress/waits_for").and_then(Value::as_str) {
-        write!(line, "\n  waits for {reason}").unwrap_or_default();
+        write!(line, "\n  waits for {}", inline(reason)).unwrap_or_default();
     }
     if text(found, "state") == "awaiting_approval" {
-        let id = text(found, "id");
+        let id = value("id");
         write!(
             line,
             "\n  waits for the approval of another person: `controld ctl rollout approve {id}`"
         )
         .unwrap_or_default();
     }
-    let held_until = text(found, "held_until");
+    let held_until = value("held_until");
     if !held_until.is_empty() {
         write!(
             line,
@@ -153,7 +224,7 @@ fn line(found: &Value) -> String {
         )
         .unwrap_or_default();
     }
-    let reason = text(found, "reason");
+    let reason = value("reason");
     if !reason.is_empty() {
         write!(line, "\n  {reason}").unwrap_or_default();
     }
@@ -222,8 +293,23 @@ mod tests {
              batch:  2 nodes, 900 requests, 3 of 1000 with 5xx, p99 40 ms, 13 % CPU\n  \
              others: 2 nodes, 900 requests, 3 of 1000 with 5xx, p99 4 ms, 13 % CPU\n  too slow\n"
         );
-        assert!(outcome(&found, true).is_err());
-        assert!(outcome(&found, false).is_ok());
+        assert!(outcome(&found).is_err());
+        assert!(outcome(&json!({"state": "completed"})).is_ok());
+    }
+
+    #[test]
+    fn a_reason_of_a_node_imitates_no_line() {
+        let hostile = "node a:\ncompleted         batch 1/1\u{2028}\u{61c}";
+        let found = json!({
+            "id": "r", "state": "running", "reason": hostile, "nodes": 1, "batches": [],
+            "held_until": hostile,
+            "progress": {"waits_for": hostile, "figures": {"batch": {}, "rest": {}, "verdict": hostile}},
+        });
+        let text = line(&found);
+        assert_eq!(text.lines().count(), 7, "{text}");
+        assert!(!text.contains(['\u{2028}', '\u{61c}']), "{text}");
+        let error = outcome(&found).unwrap_err().to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
     }
 
     #[test]

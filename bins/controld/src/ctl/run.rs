@@ -1,7 +1,7 @@
 //! Runs a parsed command: builds the request, sends it, and prints the response.
 
 use crate::ctl::apply;
-use crate::ctl::client::{Call, Client};
+use crate::ctl::client::{Call, Client, Repetition, next_frame};
 use crate::ctl::deploy;
 use crate::ctl::error::CtlError;
 use crate::ctl::grammar::{self, path_id};
@@ -15,7 +15,6 @@ use crate::ctl::value::{fields, parameters};
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
 use clap_complete::Shell;
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::Value;
 use std::fs::File;
@@ -84,6 +83,9 @@ async fn perform(
     }
     append(&mut path, query.iter());
     let mut call = Call::new(operation.method.clone(), path);
+    if operation.by_link {
+        call.repetition = Repetition::Forbidden;
+    }
     call.if_match = matches
         .try_get_one::<String>("if-match")
         .ok()
@@ -186,8 +188,7 @@ async fn write_out(mut body: Incoming, to: Option<&PathBuf>) -> Result<(), CtlEr
         Some(to) => Box::new(File::create(to).map_err(failed)?),
         None => Box::new(io::stdout()),
     };
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| CtlError::failed("the answer broke off", error))?;
+    while let Some(frame) = next_frame(&mut body).await? {
         if let Some(bytes) = frame.data_ref() {
             match out.write_all(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),

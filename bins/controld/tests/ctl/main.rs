@@ -6,6 +6,7 @@
 )]
 
 mod deploy;
+mod outages;
 mod webhooks;
 
 use control_testkit::{Database, Program};

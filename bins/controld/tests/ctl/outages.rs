@@ -1,0 +1,161 @@
+//! `controld ctl` with a control plane that answers late, incompletely, or with refusals.
+
+use super::{CONTROLD, Done, done};
+use control_testkit::{Received, Receiver, empty};
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
+
+const PROJECT: &str = "0190a0a0-0000-7000-8000-000000000001";
+const ROLLOUT: &str = "0190a0a0-0000-7000-8000-000000000002";
+/// A connection that ends without a response.
+const LOST: &str = "";
+
+fn command(url: &str) -> Command {
+    let mut command = Command::new(CONTROLD);
+    command
+        .arg("ctl")
+        .env_clear()
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env("CONTROLD_URL", url)
+        .env("CONTROLD_API_KEY", "x".repeat(43));
+    command
+}
+
+fn ctl(server: &Receiver, arguments: &[&str]) -> Done {
+    done(command(&server.url()).args(arguments).output().unwrap())
+}
+
+fn answer(status: &str, body: &Value) -> String {
+    let body = body.to_string();
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
+         connection: close\r\n\r\n{body}"
+    )
+}
+
+fn refusal(code: &str) -> String {
+    let error = json!({"code": code, "message": "not now", "correlation_id": "c"});
+    answer("409 Conflict", &json!({"error": error}))
+}
+
+fn rollout(state: &str) -> String {
+    let rollout = json!({"id": ROLLOUT, "state": state, "nodes": 1, "batches": []});
+    answer("200 OK", &rollout)
+}
+
+fn status(server: &Receiver, timeout: &str) -> Done {
+    let status = ["rollout", "status", ROLLOUT, "--project", PROJECT];
+    ctl(
+        server,
+        &[&status[..], &["--wait", "--timeout", timeout]].concat(),
+    )
+}
+
+#[test]
+fn a_wait_outlives_an_outage() {
+    let server = Receiver::start(|number, _| {
+        Some(match number {
+            0 => rollout("running"),
+            1 | 4 | 6 => LOST.to_owned(),
+            2 | 5 => empty("502 Bad Gateway"),
+            3 => empty("504 Gateway Timeout"),
+            _ => rollout("completed"),
+        })
+    });
+    let followed = status(&server, "60");
+    assert_eq!(followed.code, 0, "{}", followed.error);
+    assert!(followed.out.contains("completed"), "{}", followed.out);
+    assert_eq!(server.received().len(), 8);
+    let gone = Receiver::start(|_, _| {
+        let error = json!({"code": "NOT_FOUND", "message": "no", "correlation_id": "c"});
+        Some(answer("404 Not Found", &json!({"error": error})))
+    });
+    let refused = status(&gone, "60");
+    assert_eq!((refused.code, gone.received().len()), (1, 1));
+}
+
+#[test]
+fn a_wait_ends_on_time_with_the_last_failure() {
+    let failing = Receiver::start(|number, _| {
+        Some(match number {
+            0 => rollout("running"),
+            _ => empty("502 Bad Gateway"),
+        })
+    });
+    let late = status(&failing, "8");
+    assert_eq!(late.code, 1);
+    for part in ["still running after 8 s", "answered 502"] {
+        assert!(late.error.contains(part), "{part}: {}", late.error);
+    }
+    // It would wait for a minute for each response.
+    let silent = Receiver::start(|number, _| (number == 0).then(|| rollout("running")));
+    let late = status(&silent, "2");
+    assert_eq!(late.code, 1);
+    let reported = "still running after 2 s";
+    assert!(late.error.contains(reported), "{}", late.error);
+    let unknown = Receiver::start(|_, _| None);
+    let late = status(&unknown, "0");
+    assert_eq!(late.code, 1);
+    let reported = "its state is unknown after 0 s";
+    assert!(late.error.contains(reported), "{}", late.error);
+}
+
+#[test]
+fn a_lost_write_is_sent_again_with_its_key() {
+    let server = Receiver::start(|number, _| {
+        Some(match number {
+            0 => LOST.to_owned(),
+            1 => refusal("IDEMPOTENCY_CONFLICT"),
+            _ => answer("201 Created", &json!({"id": ROLLOUT, "name": "core"})),
+        })
+    });
+    let create = ["project", "create", "--name", "core", "--org", PROJECT];
+    let made = ctl(&server, &create);
+    assert_eq!(made.code, 0, "{}", made.error);
+    let keys: Vec<Received> = server.received();
+    let keys: Vec<&str> = keys
+        .iter()
+        .map(|one| one.header("idempotency-key"))
+        .collect();
+    assert_eq!(keys.len(), 3);
+    assert!(!keys[0].is_empty());
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+    // The first response is cut.
+    let server = Receiver::start(|number, _| {
+        let whole = answer("201 Created", &json!({"id": ROLLOUT, "name": "core"}));
+        let length = if number == 0 {
+            whole.len() - 3
+        } else {
+            whole.len()
+        };
+        whole.get(..length).map(str::to_owned)
+    });
+    let made = ctl(&server, &create);
+    assert_eq!(made.code, 0, "{}", made.error);
+    assert_eq!(server.received().len(), 2);
+}
+
+#[test]
+fn a_link_is_used_once() {
+    let server = Receiver::start(|_, _| Some(LOST.to_owned()));
+    let accept = ["invitation", "accept", "--user-name", "Bob"];
+    let lost = ctl(
+        &server,
+        &[&accept[..], &["--password", "correct horse"]].concat(),
+    );
+    assert_eq!((lost.code, server.received().len()), (1, 1));
+}
+
+#[test]
+fn a_closed_standard_error_changes_no_exit_code() {
+    let server = Receiver::start(|_, _| Some(refusal("CONFLICT")));
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = command(&server.url());
+    command
+        .args(["whoami"])
+        .stdout(Stdio::null())
+        .stderr(writer);
+    assert_eq!(command.status().unwrap().code(), Some(1));
+}
