@@ -1,6 +1,7 @@
 //! `ctl plan` and `ctl deploy`: preview and rollout of a folder with configuration.
 
 mod preview;
+mod standing;
 
 use crate::ctl::client::{Call, Repetition};
 use crate::ctl::error::CtlError;
@@ -8,8 +9,9 @@ use crate::ctl::files::from_folder;
 use crate::ctl::grammar::{path_id, rollout_fields};
 use crate::ctl::lookup::{Lookup, text};
 use crate::ctl::operation::Operation;
+use crate::ctl::output::escape::inline;
 use crate::ctl::output::{Output, diagnostics, print, report};
-use crate::ctl::rollout::{Follow, timeout};
+use crate::ctl::rollout::{Follow, outcome, timeout};
 use crate::ctl::value::flags;
 use clap::ArgMatches;
 use http::Method;
@@ -48,22 +50,29 @@ pub(crate) async fn plan(
     deployment.check()
 }
 
-/// Creates a bundle of a folder and starts its rollout, unless all nodes already have these bytes
-/// as their target.
+/// Creates a bundle of a folder and starts its rollout, unless all nodes run these bytes already.
+/// Follows a rollout of these bytes that is under way.
 pub(crate) async fn run(
     lookup: &Lookup<'_>,
     matches: &ArgMatches,
     output: Output,
 ) -> Result<(), CtlError> {
     let given = flags(rollout_fields(lookup.operations), matches)?;
-    let deployment = Deployment::read(lookup, matches, given).await?;
+    let mut deployment = Deployment::read(lookup, matches, given).await?;
     let prints_steps = output == Output::Table;
     if prints_steps {
         print(&preview::text(&deployment.preview))?;
     }
     deployment.check()?;
-    deployment.check_time()?;
-    if preview::is_in_force(&deployment.preview) {
+    if preview::nodes(&deployment.preview) == 0 {
+        return Err(CtlError::failed(
+            "deploy",
+            "there is no node to roll out to",
+        ));
+    }
+    deployment.resolve().await?;
+    let mut found = deployment.rollout_of_ordered().await?;
+    if found.is_none() && deployment.is_in_force().await? {
         let done = json!({"state": "unchanged"});
         return if prints_steps {
             Ok(())
@@ -71,25 +80,36 @@ pub(crate) async fn run(
             print(&output.resource(&done))
         };
     }
-    if preview::has_no_nodes(&deployment.preview) {
-        return Err(CtlError::failed(
-            "deploy",
-            "there is no node to roll out to",
-        ));
+    if found.is_none() {
+        deployment.check_time()?;
+        let name = matches.get_one::<String>("name").cloned();
+        let bundle = deployment.bundle(name).await?;
+        let (name, id) = (text(&bundle, "name"), text(&bundle, "id"));
+        if prints_steps {
+            print(&format!("bundle  {} ({})\n", inline(name), inline(id)))?;
+        }
+        found = deployment.under_way(id).await?;
+        if found.is_none() {
+            found = Some(deployment.start(id).await?);
+        }
     }
-    let name = matches.get_one::<String>("name").cloned();
-    let bundle = deployment.bundle(name).await?;
-    let rollout = deployment.start(&bundle).await?;
+    let rollout = found.unwrap_or_default();
+    let id = inline(text(&rollout, "id"));
     if prints_steps {
-        let (name, bundle) = (text(&bundle, "name"), text(&bundle, "id"));
-        print(&format!("bundle  {name} ({bundle})\nrollout {rollout}\n"))?;
+        print(&format!("rollout {id}\n"))?;
     }
     let follow = Follow {
-        path: format!("{}/rollouts/{rollout}", deployment.project),
+        path: format!("{}/rollouts/{id}", deployment.project),
         timeout: timeout(matches),
         output,
     };
-    follow.run(lookup).await
+    let waits = follow.timeout.is_some();
+    follow.run(lookup).await?;
+    let state = text(&rollout, "state");
+    if !waits && matches!(state, "paused" | "failed" | "rolling_back") {
+        return outcome(&rollout);
+    }
+    Ok(())
 }
 
 impl<'a> Deployment<'a> {
@@ -100,7 +120,8 @@ impl<'a> Deployment<'a> {
     ) -> Result<Self, CtlError> {
         let folder = matches.get_one::<PathBuf>("folder").cloned();
         let folder = folder.unwrap_or_default();
-        let contents = from_folder(operation(lookup, "bundle", "create")?, &folder)?;
+        let create = operation(lookup, "bundle", "create")?;
+        let contents = from_folder(create, &folder)?;
         let given = matches.get_one::<String>(&path_id("project")).cloned();
         let project = lookup.scope_id("project", given.as_deref()).await?;
         let project = format!("/api/v1/projects/{project}");
@@ -109,7 +130,8 @@ impl<'a> Deployment<'a> {
         body.extend(labels.map(|labels| ("labels".to_owned(), labels)));
         let mut call = Call::new(Method::POST, format!("{project}/bundles/preview"));
         call.repetition = Repetition::Harmless;
-        let preview = lookup.client.json(&call.json(&body.into())).await?;
+        let call = call.json(&body.into());
+        let preview = lookup.client.json(&call).await?;
         Ok(Self {
             lookup,
             project,
@@ -141,24 +163,37 @@ impl<'a> Deployment<'a> {
         if until.is_empty() {
             return Ok(());
         }
+        let until = inline(until);
         let cause = format!("the project's policy allows no change until {until}");
         Err(CtlError::failed("deploy", cause))
     }
 
+    /// Replaces names of nodes by IDs.
+    async fn resolve(&mut self) -> Result<(), CtlError> {
+        let list = format!("{}/rollouts", self.project);
+        let create = operation(self.lookup, "rollout", "create")?;
+        self.lookup.fields(create, &mut self.rollout, &list).await
+    }
+
     /// Returns the bundle with the folder's contents: an existing one with the same name and
-    /// contents, or a new one.
+    /// contents, or a new one. Fails if that bundle was revoked.
     async fn bundle(&self, name: Option<String>) -> Result<Value, CtlError> {
         let digest = text(&self.preview, "digest");
         let name = name.unwrap_or_else(|| digest.chars().take(NAME_CHARS).collect());
         let list = format!("{}/bundles", self.project);
         let query = form_urlencoded::Serializer::new(String::new())
-            .extend_pairs([("state", "signed"), ("name", name.as_str())])
+            .append_pair("name", &name)
             .finish();
-        let found = self.lookup.all(&format!("{list}?{query}"), None).await?;
-        let is_it =
-            |bundle: &&Value| text(bundle, "digest") == digest && text(bundle, "name") == name;
-        if let Some(bundle) = found.iter().find(is_it) {
+        let mut found = self.lookup.all(&format!("{list}?{query}"), None).await?;
+        found.retain(|bundle| text(bundle, "digest") == digest && text(bundle, "name") == name);
+        let in_state = |state: &str| found.iter().find(|bundle| text(bundle, "state") == state);
+        if let Some(bundle) = in_state("signed") {
             return Ok(bundle.clone());
+        }
+        if let Some(bundle) = in_state("revoked") {
+            let cause = "with the same bytes was revoked; another --name deploys them nevertheless";
+            let what = format!("bundle {} ({})", inline(&name), inline(text(bundle, "id")));
+            return Err(CtlError::failed(what, cause));
         }
         let mut body = self.contents.clone();
         body.insert("name".to_owned(), name.into());
@@ -170,19 +205,49 @@ impl<'a> Deployment<'a> {
         Ok(made)
     }
 
-    /// Creates and starts a rollout; returns its ID.
-    async fn start(&self, bundle: &Value) -> Result<String, CtlError> {
+    /// Creates and starts a rollout.
+    async fn start(&self, bundle: &str) -> Result<Value, CtlError> {
         let list = format!("{}/rollouts", self.project);
         let mut body = self.rollout.clone();
-        body.insert("bundle".to_owned(), text(bundle, "id").into());
-        let create = operation(self.lookup, "rollout", "create")?;
-        self.lookup.fields(create, &mut body, &list).await?;
+        body.insert("bundle".to_owned(), bundle.into());
         let create = Call::new(Method::POST, list.clone()).json(&body.into());
-        let made = self.lookup.client.json(&create).await?;
-        let id = text(&made, "id").to_owned();
-        let start = Call::new(Method::POST, format!("{list}/{id}/start"));
-        self.lookup.client.json(&start).await?;
-        Ok(id)
+        let made = self.lookup.client.json(&create).await;
+        let made = made.map_err(|error| {
+            if !error.is_transient() {
+                return error;
+            }
+            let hint = "`controld ctl rollout list --state planned` shows whether it was made";
+            CtlError::failed("rollout", format!("{error}; {hint}"))
+        })?;
+        let path = format!("{list}/{}", text(&made, "id"));
+        let start = Call::new(Method::POST, format!("{path}/start"));
+        match self.lookup.client.json(&start).await {
+            Ok(started) => Ok(started),
+            Err(error) => self.cancel(&path, &made, error).await,
+        }
+    }
+
+    /// Cancels a planned rollout whose start failed: it would stay planned. Returns it if it has
+    /// started, and only the response was lost.
+    async fn cancel(&self, path: &str, made: &Value, error: CtlError) -> Result<Value, CtlError> {
+        let found = self.lookup.client.json(&Call::get(path)).await;
+        let state = found.as_ref().map(|found| text(found, "state"));
+        if state.is_ok_and(|state| state != "planned") {
+            return found;
+        }
+        let id = inline(text(made, "id"));
+        let cancel = Call::new(Method::POST, format!("{path}/cancel"));
+        let end = match self.lookup.client.json(&cancel).await {
+            Ok(_) => "it was cancelled".to_owned(),
+            Err(error) => format!(
+                "its cancellation failed too: {error}; `controld ctl rollout status {id}` shows \
+                 its state"
+            ),
+        };
+        Err(CtlError::failed(
+            format!("rollout {id}"),
+            format!("was not started: {error}; {end}"),
+        ))
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod deploy;
 mod outages;
+mod repeats;
 mod webhooks;
 
 use control_testkit::{Database, Program};

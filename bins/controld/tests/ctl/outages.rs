@@ -3,7 +3,9 @@
 use super::{CONTROLD, Done, done};
 use control_testkit::{Received, Receiver, empty};
 use serde_json::{Value, json};
+use std::fs;
 use std::process::{Command, Stdio};
+use tempfile::TempDir;
 
 const PROJECT: &str = "0190a0a0-0000-7000-8000-000000000001";
 const ROLLOUT: &str = "0190a0a0-0000-7000-8000-000000000002";
@@ -145,6 +147,76 @@ fn a_link_is_used_once() {
         &[&accept[..], &["--password", "correct horse"]].concat(),
     );
     assert_eq!((lost.code, server.received().len()), (1, 1));
+}
+
+/// A control plane whose start of rollouts has this response, and leaves the rollout in this state.
+fn deploying(start: String, state: &'static str, cancel: String) -> Receiver {
+    Receiver::start(move |_, request| {
+        let line = &request.line;
+        let list = |items: Value| answer("200 OK", &json!({"items": items}));
+        Some(if line.contains("/bundles/preview") {
+            let preview = json!({"digest": "d", "diagnostics": [], "comparisons": [],
+                "other_nodes": 0, "unordered_nodes": 1});
+            answer("200 OK", &preview)
+        } else if line.starts_with("GET") && line.contains('?') {
+            list(json!([]))
+        } else if line.contains("/bundles") {
+            answer(
+                "201 Created",
+                &json!({"id": PROJECT, "name": "d", "state": "signed"}),
+            )
+        } else if line.contains("/start") {
+            start.clone()
+        } else if line.contains("/cancel") {
+            cancel.clone()
+        } else if line.starts_with("GET") {
+            rollout(state)
+        } else {
+            rollout("planned")
+        })
+    })
+}
+
+fn deploy(server: &Receiver) -> Done {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("proxy.kdl"), "listeners {}\n").unwrap();
+    let folder = folder.path().display().to_string();
+    ctl(server, &["deploy", &folder, "--project", PROJECT])
+}
+
+#[test]
+fn no_planned_rollout_is_left() {
+    let refused = || refusal("CONFLICT");
+    let cancelled = || rollout("cancelled");
+    for (start, state, cancel, code, part) in [
+        (refused(), "planned", cancelled(), 1, "it was cancelled"),
+        (
+            LOST.to_owned(),
+            "planned",
+            cancelled(),
+            1,
+            "it was cancelled",
+        ),
+        (
+            refused(),
+            "planned",
+            refused(),
+            1,
+            "its cancellation failed too",
+        ),
+        (LOST.to_owned(), "running", cancelled(), 0, ""),
+    ] {
+        let server = deploying(start, state, cancel);
+        let deployed = deploy(&server);
+        assert_eq!(deployed.code, code, "{}", deployed.error);
+        assert!(deployed.error.contains(part), "{part}: {}", deployed.error);
+        let requests = server.received();
+        let mut requests = requests.iter();
+        assert_eq!(requests.any(|one| one.line.contains("/cancel")), code == 1);
+        if code == 1 {
+            assert!(deployed.error.contains(ROLLOUT), "{}", deployed.error);
+        }
+    }
 }
 
 #[test]

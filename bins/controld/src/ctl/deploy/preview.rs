@@ -1,7 +1,9 @@
 //! Text form of a bundle's preview: the sections of `proxyd diff`, for each bundle that nodes run.
 
-use crate::ctl::lookup::text as field;
+use crate::ctl::lookup::text as raw_field;
+use crate::ctl::output::escape::inline;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 /// Maximum number of entries of a section; only the number of further ones is shown.
@@ -36,16 +38,29 @@ pub(super) fn text(preview: &Value) -> String {
 }
 
 /// Returns true if these bytes are the target of all nodes.
-pub(super) fn is_in_force(preview: &Value) -> bool {
+pub(super) fn is_ordered(preview: &Value) -> bool {
     let mut compared = items(preview, "comparisons").peekable();
-    let others = number(preview, "other_nodes") + number(preview, "unordered_nodes");
-    compared.peek().is_some() && others == 0 && compared.all(is_same)
+    compared.peek().is_some() && other_nodes(preview) == 0 && compared.all(is_same)
 }
 
-/// Returns true if no node would get the bundle.
-pub(super) fn has_no_nodes(preview: &Value) -> bool {
-    let others = number(preview, "other_nodes") + number(preview, "unordered_nodes");
-    others == 0 && items(preview, "comparisons").next().is_none()
+/// Returns the IDs of the bundles with these bytes that nodes are ordered to run.
+pub(super) fn same_bundles(preview: &Value) -> Vec<&str> {
+    let same = items(preview, "comparisons").filter(|compared| is_same(compared));
+    same.map(|compared| raw_field(compared, "before")).collect()
+}
+
+/// Returns the number of nodes that would get the bundle.
+pub(super) fn nodes(preview: &Value) -> i64 {
+    let compared = items(preview, "comparisons").map(|compared| number(compared, "nodes"));
+    compared.sum::<i64>() + other_nodes(preview)
+}
+
+fn other_nodes(preview: &Value) -> i64 {
+    number(preview, "other_nodes") + number(preview, "unordered_nodes")
+}
+
+fn field<'a>(value: &'a Value, name: &str) -> Cow<'a, str> {
+    inline(raw_field(value, name))
 }
 
 fn comparison(page: &mut String, compared: &Value) {
@@ -68,7 +83,7 @@ fn comparison(page: &mut String, compared: &Value) {
     let row = |names: &[&str], item: &Value| -> Vec<String> {
         names
             .iter()
-            .map(|name| field(item, name).to_owned())
+            .map(|name| field(item, name).into_owned())
             .collect()
     };
     let rows = |list: &str, names: &[&str]| -> Vec<Vec<String>> {
@@ -119,7 +134,7 @@ fn setting(change: &Value) -> Vec<String> {
         }
     };
     let values = format!("{} -> {}", values("before"), values("after"));
-    vec![field(change, "path").to_owned(), values]
+    vec![field(change, "path").into_owned(), values]
 }
 
 fn section(page: &mut String, heading: &str, rows: &[Vec<String>], omitted: usize) {
@@ -164,7 +179,7 @@ fn items<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
 
 fn texts(value: &Value, name: &str) -> Vec<Vec<String>> {
     let texts = items(value, name).filter_map(Value::as_str);
-    texts.map(|text| vec![text.to_owned()]).collect()
+    texts.map(|text| vec![inline(text).into_owned()]).collect()
 }
 
 fn number(value: &Value, name: &str) -> i64 {
@@ -204,18 +219,33 @@ mod tests {
              the project's policy requires another person's approval\n\
              the project's policy allows no change until 2026-11-30T08:00:00Z\n"
         );
-        assert!(!is_in_force(&preview));
-        assert!(!has_no_nodes(&preview));
+        assert!(!is_ordered(&preview));
+        assert_eq!(nodes(&preview), 6);
+        assert_eq!(same_bundles(&preview), ["2"]);
     }
 
     #[test]
-    fn bytes_are_active_if_every_node_is_ordered_to_run_them() {
-        let one = |same: bool, others: i64| json!({"comparisons": [{"same": same}], "other_nodes": others, "unordered_nodes": 0});
-        assert!(is_in_force(&one(true, 0)));
-        assert!(!is_in_force(&one(false, 0)));
-        assert!(!is_in_force(&one(true, 1)));
+    fn a_name_imitates_no_further_line() {
+        let hostile = "a\nthe same bytes as bundle b";
+        let preview = json!({"comparisons": [
+            {"before": hostile, "name": hostile, "nodes": 1, "same": false, "diff": {
+                "unreachable_routes": [hostile],
+                "requests": [{"before": hostile, "after": hostile, "example": hostile}],
+                "settings": [{"path": hostile, "before": [hostile], "after": []}],
+            }},
+        ], "frozen_until": hostile});
+        let shown = text(&preview);
+        assert!(!shown.contains("\nthe same"), "{shown}");
+    }
+
+    #[test]
+    fn bytes_are_ordered_if_they_are_the_target_of_every_node() {
+        let one = |same: bool, others: i64| json!({"comparisons": [{"same": same, "nodes": 1}], "other_nodes": others, "unordered_nodes": 0});
+        assert!(is_ordered(&one(true, 0)));
+        assert!(!is_ordered(&one(false, 0)));
+        assert!(!is_ordered(&one(true, 1)));
         let none = json!({"comparisons": [], "other_nodes": 0, "unordered_nodes": 0});
-        assert!(!is_in_force(&none));
-        assert!(has_no_nodes(&none));
+        assert!(!is_ordered(&none));
+        assert_eq!(nodes(&none), 0);
     }
 }

@@ -1,0 +1,203 @@
+//! State of these bytes on the nodes: rollouts that are under way, and the nodes' reports.
+
+use crate::ctl::client::Call;
+use crate::ctl::deploy::{Deployment, preview};
+use crate::ctl::error::CtlError;
+use crate::ctl::lookup::text;
+use crate::ctl::output::report;
+use crate::ctl::value::is_within;
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+type Fields = Map<String, Value>;
+
+impl Deployment<'_> {
+    /// Returns the rollout that is under way with bytes that nodes are ordered to run already.
+    pub(super) async fn rollout_of_ordered(&self) -> Result<Option<Value>, CtlError> {
+        for bundle in preview::same_bundles(&self.preview) {
+            if let Some(found) = self.under_way(bundle).await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the rollout of this bundle that would be repeated, and has not ended.
+    pub(super) async fn under_way(&self, bundle: &str) -> Result<Option<Value>, CtlError> {
+        let list = format!("{}/rollouts", self.project);
+        let query = format!("{list}?bundle={bundle}");
+        for found in self.lookup.all(&query, None).await? {
+            if !is_under_way(text(&found, "state")) {
+                continue;
+            }
+            let path = format!("{list}/{}", text(&found, "id"));
+            let rollout = self.lookup.client.json(&Call::get(path.as_str())).await?;
+            if is_same_plan(&self.rollout, &rollout) && self.has_same_nodes(&path, &rollout).await?
+            {
+                return Ok(Some(rollout));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns true if the rollout has the nodes that a new one would have.
+    async fn has_same_nodes(&self, path: &str, rollout: &Value) -> Result<bool, CtlError> {
+        let Some(named) = named_nodes(&self.rollout) else {
+            let nodes = rollout.get("nodes").and_then(Value::as_i64);
+            return Ok(nodes == Some(preview::nodes(&self.preview)));
+        };
+        let nodes = self.lookup.all(&format!("{path}/nodes"), None).await?;
+        let nodes: BTreeSet<&str> = nodes.iter().map(|node| text(node, "id")).collect();
+        Ok(nodes == named)
+    }
+
+    /// Returns true if a new rollout would change nothing: bundles with these bytes are ordered, none
+    /// was revoked, and each node reports that it has accepted the order.
+    pub(super) async fn is_in_force(&self) -> Result<bool, CtlError> {
+        let same = preview::same_bundles(&self.preview);
+        let named = named_nodes(&self.rollout);
+        if same.is_empty() || named.is_none() && !preview::is_ordered(&self.preview) {
+            return Ok(false);
+        }
+        for bundle in &same {
+            let path = format!("{}/bundles/{bundle}", self.project);
+            let found = self.lookup.client.json(&Call::get(path)).await?;
+            if text(&found, "state") != "signed" {
+                return Ok(false);
+            }
+        }
+        let nodes = match self
+            .lookup
+            .all(&format!("{}/nodes", self.project), None)
+            .await
+        {
+            Err(error) if error.status() == Some(403) => {
+                report("the key has no right to read nodes (nodes:read): a rollout asks them");
+                return Ok(false);
+            }
+            nodes => nodes?,
+        };
+        let labels = self.rollout.get("labels").unwrap_or(&Value::Null);
+        let mut chosen = nodes
+            .iter()
+            .filter(|node| match &named {
+                Some(named) => named.contains(text(node, "id")),
+                None => is_chosen(node, labels),
+            })
+            .peekable();
+        Ok(chosen.peek().is_some() && chosen.all(|node| has_accepted(node, &same)))
+    }
+}
+
+/// Returns the IDs of the nodes that the command line names.
+fn named_nodes(fields: &Fields) -> Option<BTreeSet<&str>> {
+    let nodes = fields.get("nodes")?.as_array()?;
+    Some(nodes.iter().filter_map(Value::as_str).collect())
+}
+
+fn is_under_way(state: &str) -> bool {
+    matches!(
+        state,
+        "awaiting_approval" | "running" | "paused" | "failed" | "rolling_back"
+    )
+}
+
+/// Returns true if the rollout has the labels and all settings of the command line. Settings that
+/// the command line leaves out are not compared.
+fn is_same_plan(given: &Fields, rollout: &Value) -> bool {
+    let own = |name: &str| rollout.get(name).unwrap_or(&Value::Null);
+    let no_labels = Value::Object(Map::new());
+    let labels = given.get("labels").unwrap_or(&no_labels);
+    let is_same = |(name, value): (&String, &Value)| match name.as_str() {
+        "labels" | "nodes" => true,
+        "skip_gate" => *value != Value::Bool(true) || own("gate").is_null(),
+        // The project's policy may require it as well.
+        "needs_approval" => *value != Value::Bool(true) || own(name) == value,
+        name => is_within(value, own(name)),
+    };
+    own("labels") == labels && given.iter().all(is_same)
+}
+
+/// Returns true if a rollout to nodes with these labels includes the node. Nodes that wait for the
+/// approval of their labels are in none.
+fn is_chosen(node: &Value, labels: &Value) -> bool {
+    let own = node.get("labels").unwrap_or(&Value::Null);
+    let is_waiting = node.get("requested_labels").is_some_and(Value::is_object);
+    !is_waiting && (labels.is_null() || is_within(labels, own))
+}
+
+/// Returns true if the node was ordered to run one of the bundles, has accepted that order, and
+/// reports the bundle as active.
+fn has_accepted(node: &Value, bundles: &[&str]) -> bool {
+    let own = |pointer: &str| node.pointer(pointer);
+    let ordered = own("/desired/bundle").and_then(Value::as_str);
+    ordered.is_some_and(|ordered| bundles.contains(&ordered))
+        && own("/status/active") == own("/desired/bundle")
+        && own("/status/order") == own("/desired/order")
+        && own("/status/verdict").and_then(Value::as_str) == Some("accepted")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_node_has_accepted_only_the_order_that_it_answered() {
+        let node = |active: &str, order: i64, verdict: &str| {
+            json!({"desired": {"bundle": "b", "order": 7},
+                "status": {"active": active, "order": order, "verdict": verdict}})
+        };
+        assert!(has_accepted(&node("b", 7, "accepted"), &["a", "b"]));
+        for (other, bundles) in [
+            (node("b", 7, "accepted"), &["a"]),
+            (node("a", 7, "accepted"), &["b"]),
+            (node("b", 6, "accepted"), &["b"]),
+            (node("b", 7, "rejected"), &["b"]),
+            (
+                json!({"desired": {"bundle": "b", "order": 7}, "status": null}),
+                &["b"],
+            ),
+            (json!({"desired": null, "status": null}), &["b"]),
+        ] {
+            assert!(!has_accepted(&other, bundles), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_plan_is_the_same_if_its_labels_and_given_settings_are() {
+        let rollout = json!({"labels": {"tier": "edge"}, "soak_secs": 60, "gate": {"min_requests": 100, "p99_slack_ms": 10},
+            "needs_approval": true});
+        for (given, same) in [
+            (json!({"labels": {"tier": "edge"}}), true),
+            (json!({}), false),
+            (json!({"labels": {"tier": "core"}}), false),
+            (
+                json!({"labels": {"tier": "edge"}, "soak_secs": 60, "gate": {"min_requests": 100}}),
+                true,
+            ),
+            (json!({"labels": {"tier": "edge"}, "soak_secs": 1}), false),
+            (
+                json!({"labels": {"tier": "edge"}, "skip_gate": true}),
+                false,
+            ),
+            (
+                json!({"labels": {"tier": "edge"}, "skip_gate": false, "needs_approval": false}),
+                true,
+            ),
+        ] {
+            let given = given.as_object().unwrap();
+            assert_eq!(is_same_plan(given, &rollout), same, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_that_waits_for_its_labels_is_in_no_rollout() {
+        let node = json!({"labels": {"tier": "edge", "zone": "1"}, "requested_labels": null});
+        assert!(is_chosen(&node, &Value::Null));
+        assert!(is_chosen(&node, &json!({"tier": "edge"})));
+        assert!(!is_chosen(&node, &json!({"tier": "core"})));
+        let waits = json!({"labels": {}, "requested_labels": {"tier": "edge"}});
+        assert!(!is_chosen(&waits, &Value::Null));
+    }
+}
