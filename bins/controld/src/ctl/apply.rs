@@ -1,16 +1,19 @@
 //! `ctl apply`: creates, updates and, with `--prune`, deletes resources until they match a file.
 //! Names identify resources.
 
+mod prune;
+
 use crate::ctl::client::Call;
 use crate::ctl::error::CtlError;
 use crate::ctl::grammar::path_id;
 use crate::ctl::lookup::{Lookup, text};
 use crate::ctl::operation::Operation;
+use crate::ctl::output::escape::inline;
 use crate::ctl::output::print;
 use crate::ctl::value::{is_within, object};
 use clap::ArgMatches;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 type Fields = Map<String, Value>;
@@ -48,16 +51,37 @@ pub(crate) async fn run(lookup: &Lookup<'_>, matches: &ArgMatches) -> Result<(),
         dry_run: matches.get_flag("dry-run"),
     };
     let nouns = in_order(lookup.operations, &wanted)?;
+    check_names(&nouns)?;
     for (noun, items) in &nouns {
         apply.noun(*noun, items).await?;
     }
     if matches.get_flag("prune") {
-        // In reverse: resources that refer to further ones are deleted first.
-        for (noun, items) in nouns.iter().rev() {
-            apply.prune(*noun, items).await?;
-        }
+        apply.prune(&nouns).await?;
     }
     Ok(())
+}
+
+/// Checks that each item has a name, and that it is the only one in its list.
+fn check_names(nouns: &[(NounOperations<'_>, &[Value])]) -> Result<(), CtlError> {
+    let mut faults = Vec::new();
+    for (noun, items) in nouns {
+        let mut names = BTreeSet::new();
+        for item in *items {
+            let (tag, name) = (&noun.list.tag, text(item, "name"));
+            if name.is_empty() {
+                faults.push(format!("{tag}: an item has no name"));
+            } else if !names.insert(name) {
+                faults.push(format!(
+                    "{tag}: several items have the name {}",
+                    inline(name)
+                ));
+            }
+        }
+    }
+    if faults.is_empty() {
+        return Ok(());
+    }
+    Err(CtlError::usage(faults.join("\n")))
 }
 
 /// Sorts the kinds of resources in the file: each after the kinds that its fields refer to.
@@ -113,11 +137,16 @@ impl<'a> NounOperations<'a> {
 impl Apply<'_> {
     /// Returns the path of the list.
     async fn list(&self, noun: NounOperations<'_>) -> Result<String, CtlError> {
+        self.path_of(noun.list).await
+    }
+
+    /// Returns the path of an operation that is on no single resource.
+    async fn path_of(&self, operation: &Operation) -> Result<String, CtlError> {
         let place = |name: &str| match name {
             "org" => self.org.clone(),
             _ => self.project.clone(),
         };
-        self.lookup.path(noun.list, place).await
+        self.lookup.path(operation, place).await
     }
 
     /// Returns the path of `operation` on one resource.
@@ -136,44 +165,25 @@ impl Apply<'_> {
         self.lookup.path(operation, given).await
     }
 
-    /// Deletes resources that are missing in the file.
-    async fn prune(&self, noun: NounOperations<'_>, items: &[Value]) -> Result<(), CtlError> {
-        let list = self.list(noun).await?;
-        for found in self.lookup.all(&list, None).await? {
-            let name = text(&found, "name");
-            if items.iter().any(|item| text(item, "name") == name) {
-                continue;
-            }
-            let subject = format!("{}/{name}", noun.list.noun);
-            let mut done = "would be deleted";
-            if !self.dry_run {
-                let delete = noun
-                    .delete
-                    .ok_or_else(|| CtlError::failed(&subject, "cannot be deleted"))?;
-                let call = Call::new(delete.method.clone(), self.own(noun, delete, &found).await?);
-                self.lookup.client.json(&call).await?;
-                done = "deleted";
-            }
-            print(&format!("{subject} {done}\n"))?;
-        }
-        Ok(())
-    }
-
     async fn noun(&self, noun: NounOperations<'_>, items: &[Value]) -> Result<(), CtlError> {
         let list = self.list(noun).await?;
         let existing = self.lookup.all(&list, None).await?;
         for item in items {
             let name = text(item, "name");
-            let subject = format!("{}/{name}", noun.list.noun);
-            let fields = item.as_object().filter(|_| !name.is_empty());
-            let fields = fields.ok_or_else(|| {
-                CtlError::usage(format!("{}: an item has no name", noun.list.tag))
-            })?;
+            let subject = subject(noun, name);
+            let fields = item.as_object();
+            let fields = fields.ok_or_else(|| CtlError::usage("an item is not an object"))?;
             let found = existing.iter().find(|one| text(one, "name") == name);
             let done = match found {
                 None => self.create(noun, &list, fields).await,
                 Some(found) => self.update(noun, &list, found, fields).await,
-            }?;
+            };
+            let done = done.map_err(|error| {
+                if let CtlError::Usage(text) = &error {
+                    return CtlError::usage(format!("{subject}: {text}"));
+                }
+                CtlError::failed(&subject, error)
+            })?;
             print(&format!("{subject} {done}\n"))?;
         }
         Ok(())
@@ -193,7 +203,7 @@ impl Apply<'_> {
         let made = self.lookup.client.json(&call.json(&body.into())).await?;
         Ok(match text(&made, SECRET) {
             "" => "created".to_owned(),
-            secret => format!("created; secret, shown this once: {secret}"),
+            secret => format!("created; secret, shown this once: {}", inline(secret)),
         })
     }
 
@@ -220,17 +230,13 @@ impl Apply<'_> {
         if different.is_empty() {
             return Ok("unchanged".to_owned());
         }
-        let fields = different.join(", ");
+        let fields = inline(&different.join(", ")).into_owned();
         if self.dry_run {
             return Ok(format!("would be updated: {fields}"));
         }
         let known = |name: &str| noun.update.fields().iter().any(|field| field.name == name);
         if let Some(fixed) = different.iter().find(|name| !known(name)) {
-            let subject = format!("{}/{}", noun.list.noun, text(found, "name"));
-            return Err(CtlError::failed(
-                subject,
-                format!("{fixed} cannot be changed"),
-            ));
+            return Err(CtlError::failed(inline(fixed), "cannot be changed"));
         }
         let body: Fields = resolved
             .into_iter()
@@ -256,4 +262,9 @@ impl Apply<'_> {
         self.lookup.fields(noun.create, &mut resolved, list).await?;
         Ok(resolved)
     }
+}
+
+/// Formats kind and name of a resource, such as `service/shop`.
+fn subject(noun: NounOperations<'_>, name: &str) -> String {
+    format!("{}/{}", noun.list.noun, inline(name))
 }

@@ -219,6 +219,114 @@ fn no_planned_rollout_is_left() {
     }
 }
 
+/// A control plane with a managed certificate, one in use, and one that is neither.
+fn certificates() -> Receiver {
+    Receiver::start(|_, request| {
+        let line = &request.line;
+        let items = if line.contains("/managed-certificates") {
+            json!([{"id": "m", "name": "auto", "certificate": "0190a0a0-0000-7000-8000-00000000000a"}])
+        } else {
+            json!([
+                {"id": "0190a0a0-0000-7000-8000-00000000000a", "name": "managed"},
+                {"id": "0190a0a0-0000-7000-8000-00000000000b", "name": "used"},
+                {"id": "0190a0a0-0000-7000-8000-00000000000c", "name": "second"},
+                {"id": "0190a0a0-0000-7000-8000-00000000000d", "name": "old"},
+            ])
+        };
+        Some(if line.starts_with("GET") {
+            answer("200 OK", &json!({"items": items}))
+        } else if line.contains("00000000000d") {
+            "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n".to_owned()
+        } else {
+            refusal("CONFLICT")
+        })
+    })
+}
+
+#[test]
+fn a_prune_goes_on_after_refusals_and_lists_them() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("all.json");
+    let prune = |server: &Receiver, wanted: Value, flags: &[&str]| {
+        fs::write(&file, wanted.to_string()).unwrap();
+        let file = file.to_str().unwrap();
+        let apply = ["apply", "-f", file, "--project", PROJECT, "--prune"];
+        ctl(server, &[&apply[..], flags].concat())
+    };
+    let server = certificates();
+    let done = prune(&server, json!({"certificates": []}), &[]);
+    assert_eq!(done.code, 1, "{}", done.out);
+    assert_eq!(
+        done.out,
+        "certificate/managed stays: managed certificate auto renews it\ncertificate/old deleted\n"
+    );
+    for part in [
+        "2 not deleted",
+        "\n  certificate/used: CONFLICT",
+        "\n  certificate/second: CONFLICT",
+    ] {
+        assert!(done.error.contains(part), "{part}: {}", done.error);
+    }
+    let deleted = server.received();
+    let deleted = deleted.iter().filter(|one| one.line.starts_with("DELETE"));
+    assert!(
+        !deleted
+            .map(|one| &one.line)
+            .any(|line| line.contains("00000000000a"))
+    );
+
+    let server = certificates();
+    let done = prune(&server, json!({"certificates": []}), &["--dry-run"]);
+    assert_eq!(done.code, 0, "{}", done.error);
+    assert!(
+        done.out.starts_with("certificate/managed stays: "),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out.contains("unless a node's bundle names it"),
+        "{}",
+        done.out
+    );
+    let both = json!({"certificates": [], "managed-certificates": []});
+    let done = prune(&server, both, &["--dry-run"]);
+    assert!(
+        done.out.contains("\ncertificate/managed would be deleted"),
+        "its managed certificate would be deleted before: {}",
+        done.out
+    );
+    assert!(
+        server
+            .received()
+            .iter()
+            .all(|one| one.line.starts_with("GET"))
+    );
+}
+
+#[test]
+fn names_of_a_file_are_checked_before_the_first_change() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("all.json");
+    let server = Receiver::answering("500 Internal Server Error");
+    for (wanted, part) in [
+        (
+            json!({"projects": [{"name": "a"}, {}]}),
+            "an item has no name",
+        ),
+        (
+            json!({"projects": [{"name": "a"}, {"name": "a"}]}),
+            "have the name a",
+        ),
+        (json!({"projects": ["a"]}), "an item has no name"),
+    ] {
+        fs::write(&file, wanted.to_string()).unwrap();
+        let refused = ctl(&server, &["apply", "-f", file.to_str().unwrap()]);
+        assert_eq!(refused.code, 2, "{}", refused.error);
+        assert!(refused.error.contains(part), "{}", refused.error);
+    }
+    assert!(server.received().is_empty());
+}
+
 #[test]
 fn a_closed_standard_error_changes_no_exit_code() {
     let server = Receiver::start(|_, _| Some(refusal("CONFLICT")));
