@@ -131,6 +131,7 @@ impl<'a> Deployment<'a> {
         let mut call = Call::new(Method::POST, format!("{project}/bundles/preview"));
         call.repetition = Repetition::Harmless;
         let call = call.json(&body.into());
+        create.check_size(call.body.as_ref().map_or(0, |(_, body)| body.len()))?;
         let preview = lookup.client.json(&call).await?;
         Ok(Self {
             lookup,

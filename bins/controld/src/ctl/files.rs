@@ -24,9 +24,16 @@ pub(crate) fn from_folder(
         return Err(CtlError::usage(format!("{place} is a folder: name a file")));
     }
     let (mut files, mut assets) = (Map::new(), Map::new());
-    let mut add = |name: String, bytes: Vec<u8>| match String::from_utf8(bytes) {
-        Ok(text) => files.insert(name, text.into()),
-        Err(error) => assets.insert(name, STANDARD.encode(error.as_bytes()).into()),
+    let mut rest_bytes = u64::try_from(operation.max_body_bytes).unwrap_or(u64::MAX);
+    let mut add = |name: String, path: &Path| -> io::Result<()> {
+        rest_bytes = rest_bytes
+            .checked_sub(fs::metadata(path)?.len())
+            .ok_or_else(|| too_large(operation))?;
+        match String::from_utf8(fs::read(path)?) {
+            Ok(text) => files.insert(name, text.into()),
+            Err(error) => assets.insert(name, STANDARD.encode(error.as_bytes()).into()),
+        };
+        Ok(())
     };
     let walked = walk(folder, "", MAX_DEPTH, &mut add);
     walked.map_err(|error| CtlError::usage(format!("{place}: {error}")))?;
@@ -38,11 +45,11 @@ pub(crate) fn from_folder(
 }
 
 /// Hidden files are skipped, because they belong to editors and version control.
-fn walk<T>(
+fn walk(
     folder: &Path,
     prefix: &str,
     depth: usize,
-    add: &mut impl FnMut(String, Vec<u8>) -> T,
+    add: &mut impl FnMut(String, &Path) -> io::Result<()>,
 ) -> io::Result<()> {
     if depth == 0 {
         return Err(io::Error::other(format!(
@@ -51,25 +58,41 @@ fn walk<T>(
     }
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.starts_with('.') {
+        let (name, path) = (entry.file_name(), entry.path());
+        if name.as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        let name = format!("{prefix}{name}");
-        let path = entry.path();
-        if path.is_dir() {
-            walk(&path, &format!("{name}/"), depth - 1, add)?;
+        let fault = |cause: &str| io::Error::other(format!("{prefix}{}: {cause}", name.display()));
+        let text = name
+            .to_str()
+            .ok_or_else(|| fault("the name is not UTF-8"))?;
+        let own = format!("{prefix}{text}");
+        let kind = fs::metadata(&path).map_err(|error| fault(&error.to_string()))?;
+        if kind.is_dir() {
+            walk(&path, &format!("{own}/"), depth - 1, add)?;
+        } else if kind.is_file() {
+            add(own, &path).map_err(|error| fault(&error.to_string()))?;
         } else {
-            add(name, fs::read(path)?);
+            // Reading a pipe would wait for its writer.
+            return Err(fault("is neither a file nor a folder"));
         }
     }
     Ok(())
+}
+
+fn too_large(operation: &Operation) -> io::Error {
+    let max = operation.max_body_bytes / 1024;
+    io::Error::other(format!("the files have more than {max} KiB"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::ctl::operation::{Field, Kind, RequestBody};
+    use crate::ctl::operations;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::net::UnixListener;
 
     #[test]
     fn a_folder_is_its_texts_and_assets() {
@@ -96,6 +119,7 @@ mod tests {
             path_fields: Vec::new(),
             query: Vec::new(),
             body: RequestBody::None,
+            max_body_bytes: 64,
             is_raw: false,
             is_versioned: false,
             by_link: false,
@@ -103,10 +127,34 @@ mod tests {
         let refused = from_folder(&operation, folder.path());
         assert!(refused.is_err(), "it takes no files");
         operation.body = RequestBody::Json(vec![field]);
+        operation.max_body_bytes = 8;
+        let large = from_folder(&operation, folder.path()).unwrap_err();
+        assert!(large.to_string().contains("more than"), "{large}");
+        operation.max_body_bytes = 64;
         let fields = Value::Object(from_folder(&operation, folder.path()).unwrap());
         let expected = serde_json::json!({
             "files": {"proxy.kdl": "listeners {}"}, "assets": {"site/logo": "/wA="},
         });
         assert_eq!(fields, expected);
+    }
+
+    #[test]
+    fn a_folder_with_other_than_files_is_refused() {
+        let create = operations()
+            .into_iter()
+            .find(|one| one.noun == "bundle" && one.verb == "create");
+        let create = create.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        let refused = from_folder(&create, folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("socket: is neither a file"), "{refused}");
+        fs::remove_file(&socket).unwrap();
+        let name = OsStr::from_bytes(b"a\xff");
+        fs::write(folder.path().join(name), "").unwrap();
+        let refused = from_folder(&create, folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("the name is not UTF-8"), "{refused}");
+        let missing = from_folder(&create, &folder.path().join("none"));
+        assert_eq!(missing.unwrap_err().exit_code(), 2);
     }
 }

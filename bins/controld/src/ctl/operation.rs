@@ -1,5 +1,6 @@
 //! Operations of the HTTP interface as commands, derived from its `OpenAPI` description.
 
+use crate::ctl::error::CtlError;
 use control_api::Route;
 use control_domain::Access;
 use http::Method;
@@ -23,6 +24,8 @@ pub(crate) struct Operation {
     pub(crate) path_fields: Vec<String>,
     pub(crate) query: Vec<Field>,
     pub(crate) body: RequestBody,
+    /// Maximum size of the body, which the server refuses above.
+    pub(crate) max_body_bytes: usize,
     /// Whether the response is not JSON, and is written unchanged.
     pub(crate) is_raw: bool,
     /// Whether the operation requires the resource's version in `If-Match`.
@@ -131,10 +134,27 @@ impl Operation {
             path_fields: of("path").map(|one| text(one, "name").to_owned()).collect(),
             query: of("query").map(|one| parameter(document, one)).collect(),
             body: body(document, described),
+            max_body_bytes: route.max_body_bytes,
             is_raw: is_raw(described),
             is_versioned: route.is_versioned,
             by_link: matches!(route.access, Access::SetUp | Access::Invitee),
         })
+    }
+
+    /// Checks the size of a body before it is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`CtlError::Usage`] for more than the server reads.
+    pub(crate) fn check_size(&self, bytes: usize) -> Result<(), CtlError> {
+        if bytes <= self.max_body_bytes {
+            return Ok(());
+        }
+        let (noun, max) = (&self.noun, self.max_body_bytes / 1024);
+        Err(CtlError::usage(format!(
+            "the {noun} has {} KiB, the maximum is {max} KiB",
+            bytes.div_ceil(1024)
+        )))
     }
 
     /// Returns true if the response is one page of a list.

@@ -159,13 +159,16 @@ async fn with_body(
         RequestBody::Bytes(kind) => {
             let file = matches.get_one::<PathBuf>("file");
             let bytes = bytes_of(file.ok_or_else(no_command)?)?;
+            operation.check_size(bytes.len())?;
             call.body = Some((kind.clone(), Bytes::from(bytes)));
             Ok(call)
         }
         RequestBody::Json(_) => {
             let mut body = fields(operation, matches)?;
             lookup.fields(operation, &mut body, &call.path).await?;
-            Ok(call.json(&Value::Object(body)))
+            let call = call.json(&Value::Object(body));
+            operation.check_size(call.body.as_ref().map_or(0, |(_, body)| body.len()))?;
+            Ok(call)
         }
     }
 }
