@@ -131,7 +131,10 @@ fn apply() -> Command {
             Arg::new("prune")
                 .long("prune")
                 .action(ArgAction::SetTrue)
-                .help("Deletes items of the file's lists that the file does not name, such as services"),
+                .help(
+                    "Deletes items of the file's lists that the file does not name, such as services; \
+                     exit code 1 if some are in use",
+                ),
         ])
 }
 
@@ -150,7 +153,7 @@ fn deploy(operations: &[Operation]) -> Command {
     Command::new("deploy")
         .about(
             "Deploys a folder to the nodes: shows the plan, creates a bundle and a rollout, and starts it; \
-             does nothing if all nodes are ordered to run the same bytes",
+             does nothing if all nodes run the same bytes, and follows a rollout of them that is under way",
         )
         .arg(folder())
         .arg(scope_id("project"))
@@ -222,7 +225,9 @@ fn wait() -> [Arg; 2] {
         Arg::new("wait")
             .long("wait")
             .action(ArgAction::SetTrue)
-            .help("Until it ends or is paused; exit code 0 only if it completes"),
+            .help(
+                "Until it ends or is paused, and beyond outages; exit code 0 only if it completes",
+            ),
         Arg::new("timeout")
             .long("timeout")
             .value_name("SECONDS")

@@ -22,13 +22,14 @@ operation of [the interface](api.md), which documents its fields and the require
 | names | names are accepted instead of ids; `--org` and `--project` may be omitted if there is only one |
 | values | `@FILE` reads a value from the file, `@-` from standard input; `-f FILE` has all fields as JSON; elements of a list are separated by commas or given by repeated flags |
 | lists | all pages, or up to `--limit` items |
-| repetition | a request answered with 429 or 503 is retried up to three times, after `Retry-After`, with the same `Idempotency-Key` |
+| repetition | a request answered with 429, 502, 503 or 504, and one whose answer was lost, is sent again up to three times, after `Retry-After` or a second, with the same `Idempotency-Key` |
 | completions | `controld ctl completions bash` (or `zsh`, `fish`, `elvish`, `powershell`) prints a script |
 
 `ctl apply -f FILE` takes a JSON object with a list for each noun, such as
 `{\"upstreams\": [{\"name\": \"web\", …}], \"services\": [{\"name\": \"shop\", \"upstream\": \"web\", …}]}`. Missing
 objects are created and different ones updated; `--prune` deletes objects that are missing in a list of the file, and
-`--dry-run` only reports.
+`--dry-run` only reports. `--prune` continues after a refusal (409), lists all of them, and ends with exit code 1: objects in use
+stay. Certificates of managed certificates are skipped.
 
 `ctl plan DIR` and `ctl deploy DIR` are [deployments from a repository](../operate/deploy.md). A folder
 replaces the whole configuration of its nodes, so there is nothing to prune.
