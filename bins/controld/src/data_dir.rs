@@ -92,7 +92,7 @@ impl DataDir {
         }
     }
 
-    /// Creates the folder if it is used, for its owner alone. Access of others to an existing folder
+    /// Creates the folder if it is used, for its owner alone. Access of other users to an existing folder
     /// is taken away and logged if the folder is empty or has state of a control plane, as by
     /// `PostgreSQL`; any other folder is refused, because it serves something else, too.
     pub(crate) fn create(&self) -> Result<(), Box<dyn Error>> {

@@ -6,7 +6,7 @@ use control_wire::{NodeId, RouteTraffic, Traffic};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// Counters of a node with one route, all of whose requests take between 5 and 10 ms.
+/// Counters of a node with one route; all requests take between 5 and 10 ms.
 fn served(requests: u64, not_found: u64) -> Traffic {
     timed(requests, not_found, 3)
 }
@@ -65,7 +65,7 @@ fn a_batch_that_no_comparison_covers_does_not_pass() {
     let broken = || served(1_000, 600);
     let good = || served(1_000, 0);
     let cases: [(&[Traffic], &[Traffic]); 5] = [
-        // The minimum is 100. Without the extreme nodes, 60 requests of the others are left.
+        // The minimum is 100. Without the extreme nodes, 60 requests of the rest are left.
         (&[broken()], &[served(60, 0), served(60, 0), served(60, 0)]),
         (&[broken()], &[served(99, 0), served(99, 0)]),
         // Each of two nodes weighs as the one with fewer requests, and one of them is left out.
@@ -181,7 +181,7 @@ fn a_node_that_was_as_busy_before_uses_no_more_cpu() {
             rest: side(&[served(1_000, 0), served(1_000, 0), served(1_000, 0)]),
         })
     };
-    // Up to 50 % more than the greater of 10 % on the others and the node's own use before.
+    // Up to 50 % more than the greater of 10 % on the rest and the node's own use before.
     for (before, after, passes) in [
         (200.0, 200.0, true),
         (200.0, 250.0, true),
@@ -195,7 +195,7 @@ fn a_node_that_was_as_busy_before_uses_no_more_cpu() {
     }
 }
 
-/// A side that differs from the others in any case is compared with its own time before, where
+/// A side that differs from the rest in any case is compared with its own time before, where
 /// chance has to be excluded as well.
 #[test]
 fn a_node_with_other_clients_is_not_stopped_by_chance() {

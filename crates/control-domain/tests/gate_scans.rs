@@ -20,7 +20,7 @@ fn traffic(routes: Routes<'_>) -> Traffic {
     timed(routes, 3, 8_000)
 }
 
-/// Counters of a node, whose requests take so many microseconds, within this bucket.
+/// Counters of a node with requests of so many microseconds, within this bucket.
 fn timed(routes: Routes<'_>, bucket: usize, us: u64) -> Traffic {
     let routes = routes.iter().map(|(name, requests, not_found)| {
         let mut latency = [0; 12];
@@ -179,7 +179,7 @@ fn clients_that_retry_a_broken_route_are_no_scanner() {
     }
 }
 
-/// The durations of additional requests are not known apart from those of others.
+/// The durations of additional requests are not known apart from the rest.
 #[test]
 fn durations_of_a_scanner_stop_no_batch() {
     let scanned: Routes<'_> = &[
@@ -188,7 +188,7 @@ fn durations_of_a_scanner_stop_no_batch() {
         ("item", 200, 0),
         ("office", 300, 0),
     ];
-    // Within a bucket from 25 to 50 ms, whose middle is 37.5 ms.
+    // Within a bucket from 25 to 50 ms, with its middle at 37.5 ms.
     let usual = timed(USUAL, 5, 27_000);
     let as_quick = timed(scanned, 5, 27_000);
     assert_eq!(

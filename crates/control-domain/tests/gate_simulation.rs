@@ -119,7 +119,7 @@ const fn fleet(batch: usize, later: usize, busiest: (f64, f64)) -> Fleet {
 }
 
 impl Node {
-    /// Draws a node that differs from others by up to `offset`, such as 0.5 for half as fast.
+    /// Draws a node that differs from the rest by up to `offset`, such as 0.5 for half as fast.
     fn draw(random: &mut Random, requests: f64, offset: f64) -> Self {
         Self {
             requests: requests * random.between(1.0 - offset / 2.0, 1.0 + offset / 2.0),

@@ -56,7 +56,7 @@ fn figures(cpu_percent: f64, traffic: Traffic) -> Figures {
     figures
 }
 
-/// A batch whose first route and connections differ from those of the rest.
+/// A batch with a first route and connections unlike those of the rest.
 fn changed(change: fn(&mut RouteTraffic, &mut ConnectionTraffic)) -> Figures {
     let mut traffic = good();
     let mut connections = traffic.connections.unwrap();
@@ -65,7 +65,7 @@ fn changed(change: fn(&mut RouteTraffic, &mut ConnectionTraffic)) -> Figures {
     figures(10.0, traffic)
 }
 
-/// A batch of 200 nodes, one of which differs from the others.
+/// A batch of 200 nodes, one of which differs from the rest.
 fn with_one(change: fn(&mut BatchNode)) -> Figures {
     let mut figures = Figures::default();
     for number in 0..200 {

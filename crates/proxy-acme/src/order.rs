@@ -39,7 +39,7 @@ enum PublishedChallenge {
     },
 }
 
-/// An order whose signing request was sent. The authority may have issued its certificate: another
+/// An order after its signing request was sent. The authority may have issued its certificate: another
 /// order would count against its limits.
 pub(crate) struct RequestedOrder {
     url: String,

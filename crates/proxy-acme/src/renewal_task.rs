@@ -54,7 +54,7 @@ pub enum Event<'a> {
         /// Why it cannot be used.
         why: &'static str,
     },
-    /// An order was started, or one whose result was unknown is continued.
+    /// An order was started, or one with an unknown result is continued.
     Ordering,
     /// An attempt failed. A stored certificate stays in use.
     Failed {
@@ -97,7 +97,7 @@ struct RenewalTask<O> {
     retry_at: Option<SystemTime>,
     /// The certificate that was reported last.
     known: Option<StoredCertificate>,
-    /// An order whose result is unknown.
+    /// An order with an unknown result.
     requested: Option<RequestedOrder>,
     /// Kept until it is stored: another order would count against the authority's limits.
     unstored: Option<UnstoredCertificate>,

@@ -168,7 +168,7 @@ fn late_timeouts_of_a_lost_connection_leave_the_next_one() {
     let asked = [Duration::ZERO, Duration::from_millis(1400)].map(|delay| {
         let buckets = Arc::clone(&buckets);
         thread::spawn(move || {
-            thread::sleep(delay);
+            thread::park_timeout(delay);
             take(&buckets, "a", SLOW)
         })
     });
@@ -177,7 +177,7 @@ fn late_timeouts_of_a_lost_connection_leave_the_next_one() {
     let begun = Instant::now();
     while !buckets.is_up() {
         assert!(begun.elapsed() < proxy_testkit::EVENT_TIMEOUT, "not up");
-        thread::sleep(Duration::from_millis(1));
+        thread::park_timeout(Duration::from_millis(1));
     }
     assert_eq!(other.join().unwrap(), None);
     assert!(buckets.is_up());

@@ -58,7 +58,7 @@ pub(crate) struct Call {
     pub(crate) repetition: Repetition,
 }
 
-/// Repetition of a request whose response was lost.
+/// Repetition of a request after its response was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
     /// The request changes nothing.

@@ -228,7 +228,7 @@ impl<'a> Deployment<'a> {
         }
     }
 
-    /// Cancels a planned rollout whose start failed: it would stay planned. Returns it if it has
+    /// Cancels a planned rollout after its start failed: it would stay planned. Returns it if it has
     /// started, and only the response was lost.
     async fn cancel(&self, path: &str, made: &Value, error: CtlError) -> Result<Value, CtlError> {
         let found = self.lookup.client.json(&Call::get(path)).await;

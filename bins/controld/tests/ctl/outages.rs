@@ -149,7 +149,7 @@ fn a_link_is_used_once() {
     assert_eq!((lost.code, server.received().len()), (1, 1));
 }
 
-/// A control plane whose start of rollouts has this response, and leaves the rollout in this state.
+/// A control plane with this response to the start of a rollout, and leaves the rollout in this state.
 fn deploying(start: String, state: &'static str, cancel: String) -> Receiver {
     Receiver::start(move |_, request| {
         let line = &request.line;

@@ -16,7 +16,7 @@ const QUICK: [&str; 6] = [
     "--skip-gate",
     "true",
 ];
-const LONG: [&str; 4] = ["--soak-secs", "600", "--skip-gate", "true"];
+const TEN_MINUTE_SOAK: [&str; 4] = ["--soak-secs", "600", "--skip-gate", "true"];
 /// Interval of requests, below the rate limit of a key.
 const INTERVAL: Duration = Duration::from_millis(500);
 
@@ -129,17 +129,20 @@ fn a_deployment_that_was_paused_is_not_done() {
 fn a_repetition_follows_the_rollout_that_is_under_way() {
     let site = Site::new();
     let bundle = site.bundle("v1");
-    let first = site.deploy("v1", &LONG);
+    let first = site.deploy("v1", &TEN_MINUTE_SOAK);
     assert_eq!(first.code, 0, "{}", first.error);
     site.wait_for_node(&bundle);
-    let followed = site.deploy("v1", &[&LONG[..], &["--wait", "--timeout", "3"]].concat());
+    let followed = site.deploy(
+        "v1",
+        &[&TEN_MINUTE_SOAK[..], &["--wait", "--timeout", "3"]].concat(),
+    );
     assert_eq!(followed.code, 1, "{}", followed.out);
     assert!(
         followed.error.contains("still running after 3 s"),
         "{}",
         followed.error
     );
-    let started = site.deploy("v2", &[&LONG[..], &["-o", "json"]].concat());
+    let started = site.deploy("v2", &[&TEN_MINUTE_SOAK[..], &["-o", "json"]].concat());
     assert_eq!(started.code, 0, "{}", started.error);
     let shown: Value = serde_json::from_str(&started.out).unwrap();
     assert_eq!(shown["state"], "running");

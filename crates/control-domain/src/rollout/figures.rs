@@ -35,7 +35,7 @@ pub struct Figures {
     pub each: Vec<NodeFigures>,
     /// Maximum plausible number of requests of a node; `None` without a bound.
     max_requests: Option<u64>,
-    /// Minimum number of requests of a node that has not switched; others are left out.
+    /// Minimum number of requests of a node that has not switched; fewer leave it out.
     min_requests: u64,
     /// CPU use of each node, in percent of one core.
     cpus: Vec<f64>,

@@ -41,7 +41,7 @@ const COUNTED: [(&str, &str); 5] = [
 pub(super) const TOO_LITTLE_DATA: &str = "the gate has too little data: ";
 /// Words between the name of a node and its first diagnostic.
 pub(super) const REJECTED: &str = " rejected the bundle: ";
-/// Reason of a rollout whose bundle was revoked.
+/// Reason of a rollout after its bundle was revoked.
 pub(super) const REVOKED: &str = "the bundle was revoked";
 
 /// Short form of a reason for a stop, as a clause; `None` for a condition on a metric and for unknown

@@ -179,7 +179,7 @@ pub(crate) struct Form {
     differences: Vec<Difference>,
 }
 
-/// A field whose stored value is not the entered one.
+/// A field with a stored value other than the entered one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Difference {
     field: String,

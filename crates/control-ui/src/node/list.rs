@@ -176,7 +176,7 @@ pub(crate) async fn list(
     let has_more = PAGE_ROWS < found.len();
     found.truncate(PAGE_ROWS);
     let last = found.last().filter(|_| has_more).map(|node| node.value.id);
-    // Names are listed in their own order: a narrower part of a name leads to the others.
+    // Names are listed in their own order: a narrower part of a name leads to further ones.
     let is_by_name = matches!(asked, NodeListFilter::Name(_));
     let last = last.filter(|_| !is_by_name);
     let is_part = has_more || after.is_some() && !is_by_name;

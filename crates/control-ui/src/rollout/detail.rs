@@ -184,7 +184,7 @@ fn subheading(rollout: &Rollout, moved: Moved) -> String {
     }
 }
 
-/// Sentence on the nodes that were ordered to run the bundle, and on the others.
+/// Sentence on the nodes that were ordered to run the bundle, and on the rest.
 fn reach(rollout: &Rollout, moved: Moved) -> String {
     let Moved {
         ordered,

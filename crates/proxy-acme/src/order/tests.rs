@@ -19,7 +19,7 @@ use std::time::UNIX_EPOCH;
 
 const DIRECTORY: &str = "https://ca.test/dir";
 
-/// An authority with one order, whose hosts are validated already.
+/// An authority with one order for validated hosts.
 #[derive(Default)]
 struct Authority {
     orders: AtomicUsize,

@@ -18,7 +18,7 @@ fn now() -> SystemTime {
     NOW.get()
 }
 
-/// A task for `a.test`, whose authority cannot be reached.
+/// A task for `a.test` with an unreachable authority.
 struct Fixture {
     settings: AcmeSettings,
     task: RenewalTask<Box<dyn FnMut(Event<'_>) + Send>>,

@@ -93,7 +93,7 @@ const PASSIVE_FAMILIES: &[&str] = &[
     "zstd",
 ];
 
-/// Name prefixes of directives of the block `http` that may refuse requests; others of modules declare
+/// Name prefixes of directives of the block `http` that may refuse requests; further ones of modules declare
 /// memory, variables and files.
 const REFUSING_FAMILIES: &[&str] = &[
     "access_by",

@@ -17,7 +17,7 @@ struct Listening<'d> {
     directive: &'d Directive,
     /// Names that hosts can match.
     names: Vec<String>,
-    /// Directives with other names, whose requests the default server takes.
+    /// Directives with other names: the default server takes their requests.
     unwritten: Vec<&'d Directive>,
     listens: Vec<Listen>,
     has_checks: bool,
@@ -51,7 +51,7 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
     without_conflicts(site, &mut read);
     let mut defaults: HashSet<String> = HashSet::new();
     let mut first: HashSet<String> = HashSet::new();
-    // Number of servers by listener whose checks the default server does not make.
+    // Number of servers by listener with checks that the default server does not make.
     let mut lost: HashMap<String, usize> = HashMap::new();
     for server in &read {
         let default = server.listens.iter().filter(|it| it.is_default);
@@ -170,7 +170,7 @@ fn migrate_server<'d>(site: &mut Site, server: &Server<'d>, block: &'d [Directiv
     }
 }
 
-/// Adds a redirect for a server's listeners without TLS. Returns the server with the others; `None`
+/// Adds a redirect for a server's listeners without TLS. Returns the server with the remaining ones; `None`
 /// if there are none.
 fn redirect_plain<'d>(
     site: &mut Site,
@@ -228,7 +228,7 @@ fn close(site: &mut Site, first: usize) {
     }
 }
 
-/// Notes names of a server that hosts cannot match, whose requests the default server takes.
+/// Notes names of a server that hosts cannot match: the default server takes their requests.
 fn note_names(site: &mut Site, server: &Listening<'_>, is_default: bool) {
     let advice = if server.loses_checks() && !is_default {
         "write the hosts out, or `*.example.com` for all below a name; until then the default server would take their requests without the checks of this one, and answers 501"
@@ -265,7 +265,7 @@ fn is_pattern(name: &str) -> bool {
     name.starts_with('~') || name.ends_with(".*") || name.contains('$')
 }
 
-/// Names of a server that hosts can match, and the directives with others.
+/// Names of a server that hosts can match, and the directives with further names.
 fn names(server: &Directive) -> (Vec<String>, Vec<&Directive>) {
     let (mut hosts, mut unwritten) = (Vec::new(), Vec::new());
     for directive in named(server) {

@@ -77,7 +77,7 @@ pub(super) fn pool_means(
 ///
 /// A batch is compared with its own time before over the same nodes on both sides, so that nodes
 /// which are unlike each other do not differ from themselves. If any of these sides has become
-/// worse, no false figures of one node excuse the others.
+/// worse, no false figures of one node excuse the rest.
 pub(super) fn without_each<T: Copy>(nodes: &[T]) -> impl Iterator<Item = Vec<T>> {
     let all = nodes.len();
     let is_kept = move |index, without| all == 1 || index != without;
