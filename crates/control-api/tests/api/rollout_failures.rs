@@ -268,6 +268,7 @@ async fn an_active_node_is_compared_with_itself_beside_a_standby() {
             fleet.nodes[1].traffic = standby;
             fleet.beat(1).await;
             fleet.tick(0).await;
+            fleet.report(0).await;
             fleet.tick(0).await;
             let view = fleet.view(&id).await;
             assert_eq!(view["batches"][0]["state"], state, "{of_standby}: {view}");
@@ -288,8 +289,8 @@ async fn after_an_outage_a_resumed_rollout_orders_only_nodes_without_the_bundle(
         fleet.tick(61).await;
         assert_eq!(fleet.state(&id).await, "paused", "one node is late");
         let mut database = AnyConnection::connect(&world.database.url).await.unwrap();
-        // Trial: soak, deadline, and three heartbeats of 30 s.
-        for (silent_secs, expected) in [(170, [2, 3]), (190, [3, 4])] {
+        // Trial: the deadline, one and a half soaks, and three heartbeats of 30 s: 195 s.
+        for (silent_secs, expected) in [(185, [2, 3]), (205, [3, 4])] {
             let since = fleet.now() - SignedDuration::from_secs(silent_secs);
             let since = since.as_millisecond();
             let silent = format!("UPDATE node_heartbeats SET seen_at = {since}");
