@@ -349,7 +349,7 @@ fn a_command_line_shows_why_a_rollout_rolled_back() {
     let unknown = ["bundle", "assign", &world.old, "--nodes", "nowhere"];
     let unknown = world.ctl(&unknown);
     let error = String::from_utf8(unknown.stderr).unwrap();
-    assert!(error.contains("node nowhere: there is none"), "{error}");
+    assert!(error.contains("node nowhere: does not exist"), "{error}");
     let diff = ["bundle", "diff", &bad, "--before", &world.old, "-o", "json"];
     assert!(world.ctl_text(&diff).contains("127.0.0.1:83"));
     world.ctl_text(&["bundle", "verify", &bad]);

@@ -154,7 +154,7 @@ fn a_repetition_follows_the_rollout_that_is_under_way() {
     fs::write(format!("{}/proxy.kdl", site.folder), other).unwrap();
     let refused = site.deploy("v3", &QUICK);
     assert_eq!(refused.code, 1, "{}", refused.out);
-    for part in ["CONFLICT", "was not started", "it was cancelled"] {
+    for part in ["WRONG_STATE", "was not started", "it was cancelled"] {
         assert!(refused.error.contains(part), "{part}: {}", refused.error);
     }
     assert_eq!(site.rollouts(), ["cancelled", "running"]);

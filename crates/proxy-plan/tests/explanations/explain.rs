@@ -182,7 +182,7 @@ fn a_sticky_session_stays_at_its_target_as_in_the_proxy() {
 fn a_target_that_clients_may_send_is_explained() {
     let text = "listeners { listener \"web\" { address \"127.0.0.1:8080\" } }\n\
          upstreams { upstream \"u\" { target \"10.0.0.1:80\" } }\n\
-         routes { route \"odd\" { matches { path-prefix \"/a\" }; upstream \"u\" } }";
+         routes { route \"odd\" { matches { path-regex \"^/a\" }; upstream \"u\" } }";
     for url in ["/a<b", "/a?q=\"x\"", "http://a.test/a`b?<>", "/a{b}|c^d"] {
         let explanation = explain(text, &format!("GET {url}"));
         let route = explanation.winner.map(|winner| winner.route.name);
