@@ -22,6 +22,14 @@ pub fn load(config: &Source) -> Result<Loaded, Report> {
     check(read(config)?, &PrivateKeys::default())
 }
 
+/// Loads like [`load`], for a process that serves `config`: stored certificates of ACME that cannot
+/// be used are renamed before, and ordered anew.
+pub(crate) fn load_to_serve(config: &Source) -> Result<Loaded, Report> {
+    let loaded = read(config)?;
+    tls::set_damaged_aside(&loaded.model);
+    check(loaded, &PrivateKeys::default())
+}
+
 /// Loads a bundle over the node's own configuration, and checks it like [`load`].
 pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, Report> {
     let Source::File(own) = config else {

@@ -7,7 +7,7 @@ use crate::admin::{Admin, AdminListeners, AdminSockets};
 use crate::config::delivery::{self, Delivery};
 use crate::config::live_tests::LiveTests;
 use crate::config::options::Source;
-use crate::control_loop::configuration::{load, load_over};
+use crate::control_loop::configuration::{load_over, load_to_serve};
 use crate::error::start_error::{StartError, configuration_error, into_start_error};
 use crate::observe::events::ANSWER;
 use crate::reload::server::{Opened, Opening};
@@ -280,7 +280,7 @@ pub(super) async fn load_on_disk_thread(
     config: &Source,
 ) -> Result<Loaded, StartError> {
     let config = config.clone();
-    let loaded = disk.run(move || load(&config)).await?;
+    let loaded = disk.run(move || load_to_serve(&config)).await?;
     loaded.map_err(StartError::Config)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::config::delivery::PrivateKeys;
 use crate::config::options::{Build, Source};
-use crate::control_loop::configuration::load;
+use crate::control_loop::configuration::load_to_serve;
 use crate::control_loop::{new_lifecycle, new_registry};
 use crate::error::start_error::{StartError, into_start_error};
 use crate::reload::limit_registry::SETTLE_INTERVAL;
@@ -312,7 +312,7 @@ async fn prepared(
 /// Loads the configuration on the disk thread, which may block.
 async fn load_model(disk: &DiskThread, options: &HandleOptions) -> Result<Arc<Model>, StartError> {
     let config = options.config.clone();
-    let loaded = disk.run(move || load(&config)).await?;
+    let loaded = disk.run(move || load_to_serve(&config)).await?;
     let mut model = loaded.map_err(StartError::Config)?.model;
     if let Some(path) = &options.stdout {
         let logs = &mut model.observability;

@@ -18,7 +18,6 @@ use responder::ListenerResponder;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::task::spawn_blocking;
 
 /// The tasks that obtain certificates and renew them. They write files, which the watch of
 /// certificates finds.
@@ -94,18 +93,13 @@ fn by_file(model: &Model) -> BTreeMap<PathBuf, AcmeSettings> {
 }
 
 /// Renames the stored certificates of `model` that cannot be used: the listeners start without
-/// them, as before their first certificates. Errors are left to the load of the files.
-pub(crate) async fn set_damaged_aside(model: &Arc<Model>) {
-    let model = Arc::clone(model);
-    let renaming = spawn_blocking(move || {
-        for settings in by_file(&model).into_values() {
-            if let Ok(Some((file, why))) = set_aside_damaged(&settings) {
-                log_damaged(&settings.hosts.join(" "), &file, why);
-            }
+/// them, as before their first certificates. Errors are left to the load of the files. Blocking.
+pub(crate) fn set_damaged_aside(model: &Model) {
+    for settings in by_file(model).into_values() {
+        if let Ok(Some((file, why))) = set_aside_damaged(&settings) {
+            log_damaged(&settings.hosts.join(" "), &file, why);
         }
-    });
-    // A panic is reported by its hook.
-    renaming.await.unwrap_or_default();
+    }
 }
 
 pub(super) fn acme_settings(acme: &Acme) -> AcmeSettings {

@@ -23,7 +23,7 @@ use crate::targets::pools::ConnectionLimits;
 use crate::targets::probes::Prober;
 use crate::targets::reconnection::Reconnections;
 use crate::targets::target_health::TargetHealth;
-use crate::tls::{AcmeTasks, CertificateManager, LoadedTls, set_damaged_aside};
+use crate::tls::{AcmeTasks, CertificateManager, LoadedTls};
 use crate::worker::Common;
 use crate::worker::worker_pool::WorkerPool;
 use proxy_model::Model;
@@ -136,15 +136,11 @@ impl Server {
     }
 }
 
-/// Loads certificates, keys and roots. Stored certificates of ACME that cannot be used are renamed
-/// before, except in a rehearsal.
+/// Loads certificates, keys and roots.
 async fn load_tls(
     certificates: &CertificateManager,
     parts: &ServerParts<'_>,
 ) -> Result<LoadedTls, ApplyError> {
-    if parts.purpose == Purpose::Serving {
-        set_damaged_aside(&parts.model).await;
-    }
     let loading = certificates.begin_load();
     let loaded = loading.run(&parts.model, parts.keys, now()).await;
     loaded.map_err(ApplyError::Tls)
