@@ -25,7 +25,7 @@ const ARCHIVE_TIME: Duration = Duration::from_mins(5);
 const POLL_GRACE: Duration = Duration::from_secs(15);
 /// Longer trials end after this time: a week's deadline, one and a half soaks of a
 /// week, and half a day for heartbeats.
-const MAX_TRIAL: Duration = Duration::from_secs((7 + 7 + 4) * 24 * 3_600);
+const MAX_TRIAL: Duration = Duration::from_hours((7 + 7 + 4) * 24);
 const MAX_JSON_BYTES: usize = 1024 * 1024;
 const MAX_REASON_CHARS: usize = 200;
 const MAX_FAILURE_BYTES: usize = 16 * 1024;

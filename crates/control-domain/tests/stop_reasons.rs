@@ -1,7 +1,6 @@
 //! Short forms of the gate's reasons, for texts that the gate itself writes.
 #![expect(
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::unwrap_used,
     reason = "a test may stop"
 )]
@@ -115,13 +114,13 @@ fn failing_answers() -> Vec<(Figures, &'static str)> {
         ),
         (
             changed(|route, _| {
-                route.statuses = BTreeMap::from([(200, 500), (401, 100), (429, 400)])
+                route.statuses = BTreeMap::from([(200, 500), (401, 100), (429, 400)]);
             }),
             differently,
         ),
         (
             changed(|route, _| {
-                route.statuses = BTreeMap::from([(200, 500), (401, 100), (302, 400)])
+                route.statuses = BTreeMap::from([(200, 500), (401, 100), (302, 400)]);
             }),
             differently,
         ),

@@ -87,7 +87,7 @@ impl Storage {
         self.make_folders()?;
         let path = self.certificate_file();
         let fault = failed(&path);
-        let temporary = write_temporary(&path, &[0; ROOM_BYTES]).map_err(&fault)?;
+        let temporary = write_temporary(&path, &vec![0; ROOM_BYTES]).map_err(&fault)?;
         fs::remove_file(temporary).map_err(fault)
     }
 

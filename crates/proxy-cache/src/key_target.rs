@@ -167,14 +167,13 @@ fn normal_escapes(text: &str) -> Cow<'_, str> {
             normal.push_str(part);
             continue;
         };
-        match u8::from_str_radix(digits, 16).map(char::from) {
-            Ok(unreserved @ ('a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~')) => {
-                normal.push(unreserved);
-            }
-            Ok(_) | Err(_) => {
-                normal.push('%');
-                normal.push_str(&digits.to_ascii_uppercase());
-            }
+        if let Ok(unreserved @ ('a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' | '_' | '~')) =
+            u8::from_str_radix(digits, 16).map(char::from)
+        {
+            normal.push(unreserved);
+        } else {
+            normal.push('%');
+            normal.push_str(&digits.to_ascii_uppercase());
         }
         normal.push_str(after);
     }

@@ -90,13 +90,12 @@ pub(crate) async fn send(
     release_slow_probe(exchange, to.route, upload.as_deref());
     let active = Rc::clone(exchange.active());
     advance(exchange, &active, to.upstream, to.choice.target);
-    let pool = Rc::clone(&exchange.worker().pool);
     let mut attempts = Attempts {
+        pool: Rc::clone(&exchange.worker().pool),
         forwarded_at: timers.clock().now(),
         request: exchange.take_request(headers, body),
         exchange,
         active,
-        pool,
         to,
         timers,
         expected,

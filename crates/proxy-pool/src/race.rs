@@ -217,12 +217,14 @@ fn ticks(from: Tick, until: Tick) -> Duration {
 /// An attempt that the kernel gave up before the proxy did, as after its last retransmission: it
 /// has a time, like one that `connect-secs` ends.
 fn timed_out(error: ConnectError, after: impl FnOnce() -> Duration) -> ConnectError {
-    match error {
-        ConnectError::Io(error) if error.kind() == ErrorKind::TimedOut => ConnectError::TimedOut {
-            timer: Timer::UpstreamConnect,
-            after: after(),
-        },
-        error => error,
+    let is_given_up =
+        matches!(&error, ConnectError::Io(error) if error.kind() == ErrorKind::TimedOut);
+    if !is_given_up {
+        return error;
+    }
+    ConnectError::TimedOut {
+        timer: Timer::UpstreamConnect,
+        after: after(),
     }
 }
 

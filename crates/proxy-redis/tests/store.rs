@@ -210,7 +210,8 @@ fn relay_with_a_silent_first_connection(server: SocketAddr) -> (SocketAddr, Arc<
 fn copy(mut from: TcpStream, mut to: TcpStream, is_silent: &AtomicBool) {
     let mut bytes = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
-        if !is_silent.load(Ordering::Acquire) && to.write_all(&bytes[..count]).is_err() {
+        let read = bytes.get(..count).unwrap_or_default();
+        if !is_silent.load(Ordering::Acquire) && to.write_all(read).is_err() {
             return;
         }
     }

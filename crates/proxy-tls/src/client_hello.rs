@@ -229,7 +229,7 @@ fn dns_name(name: &[u8]) -> Option<Box<str>> {
 /// Unread bytes of a structure.
 struct Bytes<'b>(&'b [u8]);
 
-impl<'b> Bytes<'b> {
+impl Bytes<'_> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N], ClientHelloError> {
         let (array, rest) = self.0.split_first_chunk().ok_or(CUT_OFF)?;
         self.0 = rest;

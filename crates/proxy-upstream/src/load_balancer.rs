@@ -115,7 +115,7 @@ impl LoadBalancer {
         match self {
             Self::RoundRobin if set.has_equal_weights() => {}
             Self::RoundRobin | Self::Weighted | Self::Sticky => {
-                update_credits(set, chosen, |_| true)
+                update_credits(set, chosen, |_| true);
             }
             Self::LeastConnections => update_credits(set, chosen, |target| {
                 let load = |one, other| {

@@ -27,7 +27,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 const MANAGED: &str = "/projects/{project}/managed-certificates";
 const CERTIFICATES: &str = "/projects/{project}/certificates";
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// An authority with accounts and renewal windows; it ends with the test's runtime.
 struct Authority {

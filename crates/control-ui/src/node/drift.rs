@@ -175,18 +175,15 @@ pub(crate) async fn resolve(
     fields: Fields,
 ) -> Result<Response, Failure> {
     let (remedy, sentence) = match fields.get("remedy") {
-        "accept" => match fields.get("bundle").parse::<BundleId>() {
-            Ok(seen) => (
-                DriftRemedy::Accept(Some(seen)),
-                "The node keeps what it runs, by a new order.",
-            ),
-            Err(_) => {
+        "accept" => {
+            let Ok(seen) = fields.get("bundle").parse::<BundleId>() else {
                 let fault = Faults::from_field("bundle", "is not one that the page showed");
-                return Ok(fault
-                    .note()
-                    .at(&format!("/projects/{project}/drift/{id}"), ui.cookie));
-            }
-        },
+                let page = format!("/projects/{project}/drift/{id}");
+                return Ok(fault.note().at(&page, ui.cookie));
+            };
+            let sentence = "The node keeps what it runs, by a new order.";
+            (DriftRemedy::Accept(Some(seen)), sentence)
+        }
         _ => (
             DriftRemedy::Reorder,
             "The node is ordered again to run what it should.",

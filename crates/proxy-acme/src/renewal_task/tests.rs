@@ -18,10 +18,12 @@ fn now() -> SystemTime {
     NOW.get()
 }
 
+type Observe = Box<dyn FnMut(Event<'_>) + Send>;
+
 /// A task for `a.test` with an unreachable authority.
 struct Fixture {
     settings: AcmeSettings,
-    task: RenewalTask<Box<dyn FnMut(Event<'_>) + Send>>,
+    task: RenewalTask<Observe>,
     events: Receiver<String>,
     _folder: TempDir,
 }

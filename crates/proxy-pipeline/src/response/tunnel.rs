@@ -153,7 +153,7 @@ impl Half {
                     self.state = TunnelState::Ended;
                 }
                 TunnelState::Carrying if self.start < self.filled => {
-                    ready!(self.poll_write(cx, to))?
+                    ready!(self.poll_write(cx, to))?;
                 }
                 TunnelState::Carrying => {
                     ready!(Pin::new(&mut *to).poll_flush(cx))?;

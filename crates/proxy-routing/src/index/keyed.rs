@@ -64,7 +64,7 @@ impl Keyed {
             };
             match keys.kind {
                 IndexKind::Header => {
-                    header_names.extend(rule.headers.iter().map(|c| c.name().clone()))
+                    header_names.extend(rule.headers.iter().map(|c| c.name().clone()));
                 }
                 IndexKind::Query => by_query = true,
                 IndexKind::Method => by_method = true,

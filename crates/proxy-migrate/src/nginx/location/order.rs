@@ -61,7 +61,7 @@ pub(super) fn ordered(matchers: &[Matcher]) -> Vec<Ordered> {
         work::step();
         match matcher.kind {
             PathComparison::Exact => {
-                found.push(Ordered::new(Path::Exact(matcher.text.clone()), at))
+                found.push(Ordered::new(Path::Exact(matcher.text.clone()), at));
             }
             PathComparison::Regex => regexes.entry(matcher.parent).or_default().push(at),
             PathComparison::Prefix | PathComparison::PrefixFirst => prefixes.push((at, matcher)),
