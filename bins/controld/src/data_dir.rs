@@ -103,7 +103,7 @@ impl DataDir {
             fs::create_dir_all(parent)?;
         }
         match DirBuilder::new().mode(0o700).create(&self.folder) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error.into()),
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
             Err(_) => self.claim(),
             Ok(()) => Ok(()),
         }
@@ -115,7 +115,7 @@ impl DataDir {
             return Err("is not a folder".into());
         }
         let mode = found.mode() & 0o777;
-        if mode & 0o077 == 0 {
+        if mode | 0o700 == 0o700 {
             return Ok(());
         }
         let is_empty = fs::read_dir(&self.folder)?.next().is_none();
