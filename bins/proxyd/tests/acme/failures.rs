@@ -1,7 +1,7 @@
 //! Failures of issuance: diagnostics for operators, and uninterrupted service for clients.
 
 use crate::site::{Site, wait_for_certificate, wait_for_failure};
-use proxy_testkit::{DnsReply, Pebble, Policy, Reload, http};
+use proxy_testkit::{DnsReply, Pebble, Policy, Reload, Upgrade, http};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
@@ -154,11 +154,18 @@ fn a_truncated_certificate_is_set_aside_and_replaced() {
     let block = site.block("\"a.test\"", "");
     let mut proxyd = site.start(&block);
     wait_for_certificate(&proxyd);
-    proxyd.terminate();
-    assert!(proxyd.wait().success());
     let file = site.file(".pem");
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    // A process that serves keeps the certificate in memory.
+    let reloaded = proxyd.reload(&site.kdl(&block));
+    assert!(matches!(reloaded, Reload::Refused(_)), "{reloaded:?}");
+    let upgraded = proxyd.upgrade();
+    assert!(matches!(upgraded, Upgrade::Failed(_)), "{upgraded:?}");
+    let answer = site.ask("a.test", &pebble.issued_roots());
+    assert_eq!(answer.body.as_deref(), Ok("hello"));
+    proxyd.terminate();
+    assert!(proxyd.wait().success());
 
     let proxyd = site.start(&block);
     let _set_aside = proxyd.stderr().find(0, |record| {

@@ -20,6 +20,7 @@ mod hostile;
 mod identities;
 mod managed_certificates;
 mod mishaps;
+mod node_acme;
 mod orders;
 mod outages;
 mod reach;

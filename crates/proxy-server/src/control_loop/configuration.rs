@@ -22,9 +22,13 @@ pub fn load(config: &Source) -> Result<Loaded, Report> {
     check(read(config)?, &PrivateKeys::default())
 }
 
-/// Loads like [`load`], for a process that serves `config`: stored certificates of ACME that cannot
-/// be used are renamed before, and ordered anew.
-pub(crate) fn load_to_serve(config: &Source) -> Result<Loaded, Report> {
+/// A way to load a configuration.
+pub(crate) type Load = fn(&Source) -> Result<Loaded, Report>;
+
+/// Loads like [`load`], for a first start: stored certificates of ACME that cannot be used are
+/// renamed before, and ordered anew. Reloads and upgrades refuse them: a process serves already,
+/// with good certificates in memory.
+pub(crate) fn load_for_first_start(config: &Source) -> Result<Loaded, Report> {
     let loaded = read(config)?;
     tls::set_damaged_aside(&loaded.model);
     check(loaded, &PrivateKeys::default())
@@ -32,9 +36,23 @@ pub(crate) fn load_to_serve(config: &Source) -> Result<Loaded, Report> {
 
 /// Loads a bundle over the node's own configuration, and checks it like [`load`].
 pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, Report> {
+    check(read_over(config, delivery)?, &delivery.keys)
+}
+
+/// Loads like [`load_over`], for the first bundle of a process, like [`load_for_first_start`].
+pub(crate) fn load_over_for_first_start(
+    config: &Source,
+    delivery: &Delivery,
+) -> Result<Loaded, Report> {
+    let loaded = read_over(config, delivery)?;
+    tls::set_damaged_aside(&loaded.model);
+    check(loaded, &delivery.keys)
+}
+
+fn read_over(config: &Source, delivery: &Delivery) -> Result<Loaded, Report> {
     let Source::File(own) = config else {
         // Only a file can name a control plane.
-        return load(config);
+        return read(config);
     };
     delivery.files.check.run().map_err(|reason| {
         let code = DiagnosticCode::ChangedFile;
@@ -43,8 +61,7 @@ pub(crate) fn load_over(config: &Source, delivery: &Delivery) -> Result<Loaded, 
     })?;
     let files = Files::DiskAnd(delivery.keys.files());
     let bundle = delivery.files.entry_file.to_string_lossy();
-    let loaded = proxy_config::load_over(files, &bundle, &own.to_string_lossy())?;
-    check(loaded, &delivery.keys)
+    proxy_config::load_over(files, &bundle, &own.to_string_lossy())
 }
 
 /// The tests of `model` that fail, checked with the certificates and files of this host.

@@ -7,7 +7,7 @@ use crate::admin::{Admin, AdminListeners, AdminSockets};
 use crate::config::delivery::{self, Delivery};
 use crate::config::live_tests::LiveTests;
 use crate::config::options::Source;
-use crate::control_loop::configuration::{load_over, load_to_serve};
+use crate::control_loop::configuration::{Load, load, load_over, load_over_for_first_start};
 use crate::error::start_error::{StartError, configuration_error, into_start_error};
 use crate::observe::events::ANSWER;
 use crate::reload::server::{Opened, Opening};
@@ -29,6 +29,8 @@ struct Sources {
     admin: AdminSockets,
     opening: Opening,
     bundle: Option<Delivery>,
+    /// Whether neither this process nor a predecessor serves by a bundle.
+    is_first_bundle: bool,
     /// Whether the active configuration has a listener: a reload must not close all of them.
     has_listeners: bool,
     /// The active configuration to compare test results with; `None` without a rehearsal.
@@ -67,6 +69,7 @@ impl Process {
         is_rehearsed: bool,
         answer: Option<DeliveryAnswer>,
     ) {
+        let mut inherited = std::mem::take(self.server.inherited());
         let sources = Sources {
             disk: self.disk.clone(),
             config: self.config.clone(),
@@ -77,10 +80,10 @@ impl Process {
                 .unwrap_or_default(),
             opening: self.server.opening(),
             bundle: bundle.clone(),
+            is_first_bundle: self.bundle.is_none() && !inherited.has_predecessor(),
             has_listeners: !self.server.plan().model().listeners.is_empty(),
             rehearsed_beside: is_rehearsed.then(|| self.in_force()),
         };
-        let mut inherited = std::mem::take(self.server.inherited());
         let prepared = async move {
             // Boxed: it is large.
             let result = Box::pin(prepare(sources, &mut inherited)).await;
@@ -216,16 +219,22 @@ async fn prepare(
         admin,
         opening,
         bundle,
+        is_first_bundle,
         has_listeners,
         rehearsed_beside,
     } = sources;
     let keys = bundle.as_ref().map(|bundle| bundle.keys.clone());
     let keys = keys.unwrap_or_default();
     let loaded = if let Some(bundle) = bundle {
-        let loaded = disk.run(move || load_over(&config, &bundle)).await?;
+        let load = if is_first_bundle {
+            load_over_for_first_start
+        } else {
+            load_over
+        };
+        let loaded = disk.run(move || load(&config, &bundle)).await?;
         loaded.map_err(StartError::Config)?
     } else {
-        let loaded = load_on_disk_thread(&disk, &config).await?;
+        let loaded = load_on_disk_thread(&disk, &config, load).await?;
         if has_listeners && loaded.model.listeners.is_empty() {
             let faults = vec![no_listener_left()];
             return Err(configuration_error(faults, &loaded.model));
@@ -278,9 +287,10 @@ fn diagnostics(fault: &StartError) -> Vec<String> {
 pub(super) async fn load_on_disk_thread(
     disk: &DiskThread,
     config: &Source,
+    load: Load,
 ) -> Result<Loaded, StartError> {
     let config = config.clone();
-    let loaded = disk.run(move || load_to_serve(&config)).await?;
+    let loaded = disk.run(move || load(&config)).await?;
     loaded.map_err(StartError::Config)
 }
 

@@ -1,5 +1,6 @@
 //! The start of the process.
 
+use super::configuration::{Load, load, load_for_first_start};
 use super::process::Process;
 use super::registry::{new_lifecycle, new_registry};
 use super::reload::{load_on_disk_thread, prepare_admin, warn};
@@ -36,7 +37,8 @@ impl Process {
             events,
             follow,
         } = options;
-        let loaded = load_on_disk_thread(&disk, config).await?;
+        let load = loading(predecessor.as_ref());
+        let loaded = load_on_disk_thread(&disk, config, load).await?;
         warn(&loaded);
         let registry = new_registry();
         if let Some(events) = events {
@@ -142,5 +144,13 @@ fn announce(server: &Server, serving: Option<&Lifecycle>) {
     }
     for bound in server.bound() {
         tracing::info!(address = %bound, "listening");
+    }
+}
+
+/// The way to load the configuration at the start of a process.
+fn loading(predecessor: Option<&Predecessor>) -> Load {
+    match predecessor {
+        Some(_) => load,
+        None => load_for_first_start,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::config::delivery::PrivateKeys;
 use crate::config::options::{Build, Source};
-use crate::control_loop::configuration::load_to_serve;
+use crate::control_loop::configuration::{Load, load, load_for_first_start};
 use crate::control_loop::{new_lifecycle, new_registry};
 use crate::error::start_error::{StartError, into_start_error};
 use crate::reload::limit_registry::SETTLE_INTERVAL;
@@ -177,7 +177,7 @@ type ReloadAnswer = oneshot::Sender<Result<(), StartError>>;
 impl Control {
     async fn start(options: HandleOptions) -> Result<Self, StartError> {
         let disk = DiskThread::start()?;
-        let model = load_model(&disk, &options).await?;
+        let model = load_model(&disk, &options, load_for_first_start).await?;
         let registry = new_registry();
         let Build {
             version, commit, ..
@@ -258,7 +258,7 @@ impl Control {
         let (disk, options) = (self.disk.clone(), self.options.clone());
         let opening = self.server.opening();
         let prepared = async move {
-            let model = load_model(&disk, &options).await?;
+            let model = load_model(&disk, &options, load).await?;
             let (keys, mut inherited) = (PrivateKeys::default(), InheritedSockets::default());
             let opened = opening.open(Arc::clone(&model), &keys, &mut inherited);
             let opened = opened
@@ -310,9 +310,13 @@ async fn prepared(
 }
 
 /// Loads the configuration on the disk thread, which may block.
-async fn load_model(disk: &DiskThread, options: &HandleOptions) -> Result<Arc<Model>, StartError> {
+async fn load_model(
+    disk: &DiskThread,
+    options: &HandleOptions,
+    load: Load,
+) -> Result<Arc<Model>, StartError> {
     let config = options.config.clone();
-    let loaded = disk.run(move || load_to_serve(&config)).await?;
+    let loaded = disk.run(move || load(&config)).await?;
     let mut model = loaded.map_err(StartError::Config)?.model;
     if let Some(path) = &options.stdout {
         let logs = &mut model.observability;
