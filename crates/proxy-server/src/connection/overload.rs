@@ -50,17 +50,17 @@ pub(crate) fn reject(
         count_closed_connection(&worker, peer.ip, &problem);
         return;
     };
+    let terms = Rc::clone(&settings.terms);
+    let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
+    if settings.has_no_cheap_response() {
+        // A response would require a handshake or a PROXY header, which is the expensive part.
+        log_connection_problem(&worker, &client, &problem);
+        return;
+    }
+    let answer = refuse_unread(&worker, &client, problem, UnreadRequest::default());
     tokio::task::spawn_local(async move {
-        let terms = Rc::clone(&settings.terms);
-        let client = Rc::new(ConnectionInfo::new(listener, peer, true, terms));
         let deadline = Rc::<Deadline>::default();
         let entry = worker.timers.register(Rc::clone(&deadline));
-        if settings.has_no_cheap_response() {
-            // A response would require a handshake or a PROXY header, which is the expensive part.
-            log_connection_problem(&worker, &client, &problem);
-            return;
-        }
-        let answer = refuse_unread(&worker, &client, problem, UnreadRequest::default());
         let timeout = ConnectionDeadline {
             clock: &worker.clock,
             deadline: &deadline,
