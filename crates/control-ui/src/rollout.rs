@@ -1,5 +1,6 @@
 //! Pages of rollouts.
 
+mod batch_cards;
 pub(crate) mod command;
 mod course;
 pub(crate) mod detail;

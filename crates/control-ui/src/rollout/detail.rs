@@ -5,28 +5,25 @@ use crate::frame::{Frame, NavEntry, foot};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
+use crate::rollout::batch_cards::{BatchCard, track};
 use crate::rollout::bundle_name;
 use crate::rollout::command::{Action, actions};
 use crate::rollout::course::{Step, steps};
 use crate::rollout::figures::{GateRow, rows};
-use crate::rollout::words::{Moved, batch_status, full_reason, heading, moved, status};
+use crate::rollout::words::{Moved, full_reason, heading, moved, status};
 use crate::ui::Ui;
 use crate::view::component::{NextPage, RelativeTime, Status, Tone, more, when};
 use crate::view::phrase::{count, duration, list_of, number, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{
-    ListFilter, Page, PageOrder, RolloutNode, RolloutProgress, StoredBatch, StoredFigures,
-};
-use control_domain::{Access, BatchState, OnFailure, Rollout, RolloutState};
+use control_app::{ListFilter, Page, PageOrder, RolloutNode, RolloutProgress, StoredFigures};
+use control_domain::{Access, OnFailure, Rollout, RolloutState};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Number of batches shown around the current one.
-const MAX_BATCHES_SHOWN: i64 = 12;
 /// Number of nodes per page.
 const PAGE_NODES: usize = 50;
 
@@ -62,13 +59,6 @@ struct RolloutPage {
     /// Reason that the current batch has not passed yet, as a noun.
     waits_for: Option<String>,
     foot: Option<String>,
-}
-
-struct BatchCard {
-    number: i64,
-    class: &'static str,
-    status: Status,
-    note: String,
 }
 
 struct GateTable {
@@ -247,76 +237,6 @@ fn plan(rollout: &Rollout) -> String {
     )
 }
 
-/// Batches around the current one, and a sentence on the rest.
-fn track(progress: &RolloutProgress, now: Timestamp) -> (Vec<BatchCard>, String) {
-    let rollout = &progress.rollout;
-    let all = rollout.batches();
-    let current = rollout.batch.as_ref().map_or(1, |batch| batch.number);
-    let first = (current - MAX_BATCHES_SHOWN / 2)
-        .min(all - MAX_BATCHES_SHOWN + 1)
-        .max(1);
-    let last = (first + MAX_BATCHES_SHOWN - 1).min(all);
-    let cards = (first..=last).map(|number| card(progress, number, now));
-    let hidden = all - (last - first + 1);
-    let hidden = match hidden {
-        0 => String::new(),
-        _ => format!("Batches {first} to {last} of {all} are drawn."),
-    };
-    (cards.collect(), hidden)
-}
-
-fn card(progress: &RolloutProgress, number: i64, now: Timestamp) -> BatchCard {
-    let rollout = &progress.rollout;
-    let stored = progress
-        .batches
-        .iter()
-        .find(|one| one.batch.number == number);
-    let size = rollout.batch_size;
-    let planned = size.min(rollout.nodes - (number - 1) * size).max(0);
-    let state = stored.map(|stored| stored.batch.state);
-    let status = batch_status(rollout, number, state);
-    let note = match stored {
-        None => count(planned, "node"),
-        Some(stored) => note(stored, progress, planned, now),
-    };
-    BatchCard {
-        number,
-        class: if state.is_some() {
-            status.tone.class()
-        } else {
-            ""
-        },
-        status,
-        note,
-    }
-}
-
-fn note(stored: &StoredBatch, progress: &RolloutProgress, planned: i64, now: Timestamp) -> String {
-    let batch = &stored.batch;
-    let end = batch.ended_at.unwrap_or(now);
-    let seconds = end.as_second() - batch.opened_at.as_second();
-    match (batch.state, progress.counts) {
-        (BatchState::Passed, _) => format!(
-            "{} in {}",
-            count(stored.nodes.unwrap_or(planned), "node"),
-            duration(seconds)
-        ),
-        (BatchState::Failed, _) => format!(
-            "{} of {} switched",
-            number(stored.ready.unwrap_or_default()),
-            count(stored.nodes.unwrap_or(planned), "node")
-        ),
-        (BatchState::Open | BatchState::Switched, Some(counts)) => format!(
-            "{} of {} for {}; at most {}",
-            number(counts.ready),
-            count(counts.nodes, "node"),
-            duration(seconds),
-            duration(progress.rollout.strategy.deadline_secs)
-        ),
-        (BatchState::Open | BatchState::Switched, None) => count(planned, "node"),
-    }
-}
-
 /// Gate figures of the current batch, or of the last one.
 fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     let gate = progress.rollout.strategy.gate?;
@@ -338,7 +258,7 @@ fn gate(progress: &RolloutProgress) -> Option<GateTable> {
     })
 }
 
-/// Both sides of the comparison, in a phrase. Nodes of the batch before it stand in for others if few
+/// Both sides of the comparison, in a phrase. Nodes of the batch before it stand in for the rest if few
 /// of those are left.
 fn caption(figures: &StoredFigures) -> String {
     let (own, others) = (figures.batch.nodes, figures.rest.nodes);
@@ -485,24 +405,6 @@ mod tests {
     use crate::rollout::words::tests::rollout;
     use control_app::StoredSide;
 
-    fn progress(nodes: i64, batch_size: i64, current: Option<i64>) -> RolloutProgress {
-        let mut rollout = rollout(RolloutState::Running, None);
-        (rollout.nodes, rollout.batch_size) = (nodes, batch_size);
-        if let (Some(batch), Some(number)) = (&mut rollout.batch, current) {
-            batch.number = number;
-        }
-        RolloutProgress {
-            rollout,
-            batches: Vec::new(),
-            counts: None,
-            figures: None,
-            held_until: None,
-            waits_for: None,
-            commands: Vec::new(),
-            stops: Vec::new(),
-        }
-    }
-
     #[test]
     fn a_stopped_rollout_says_what_its_ordered_nodes_report() {
         let stopped = rollout(RolloutState::Paused, Some("paused by hand"));
@@ -583,27 +485,5 @@ mod tests {
             };
             assert_eq!(caption(&figures), expected);
         }
-    }
-
-    #[test]
-    fn the_last_batch_has_the_rest_of_the_nodes() {
-        let (cards, hidden) = track(&progress(64, 11, Some(3)), Timestamp::UNIX_EPOCH);
-        assert_eq!(cards.len(), 6);
-        assert_eq!(cards[5].note, "9 nodes");
-        assert_eq!(hidden, "");
-    }
-
-    #[test]
-    fn of_many_batches_those_around_the_current_one_are_drawn() {
-        let numbers = |current| {
-            let (cards, hidden) = track(&progress(500, 1, Some(current)), Timestamp::UNIX_EPOCH);
-            (cards[0].number, cards[cards.len() - 1].number, hidden)
-        };
-        assert_eq!(
-            numbers(1),
-            (1, 12, "Batches 1 to 12 of 500 are drawn.".to_owned())
-        );
-        assert_eq!(numbers(250).0, 244);
-        assert_eq!(numbers(500).1, 500);
     }
 }
