@@ -1,7 +1,7 @@
 //! Revoked bundles: nodes return to the newest signed bundle that they ran by an order.
 
 use crate::fleet::{Fleet, ROLLOUTS};
-use crate::world::{World, worlds};
+use crate::world::{World, sample, worlds};
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,6 +59,48 @@ async fn a_node_reverts_past_every_revoked_bundle() {
         assert_eq!(ordered(&fleet).await, third, "it does not run that one");
         command(&fleet, &third, "revoke").await;
         assert_eq!(ordered(&fleet).await, good);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_of_the_bundle_that_a_recall_reverts_to_is_not_deleted() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let certificates = "/projects/{project}/certificates";
+        let made = world.post(certificates, &full, sample(certificates)).await;
+        let certificate = made.text("id");
+        let mut fleet = Fleet::new(&world, 1).await;
+        let bundles = "/projects/{project}/bundles";
+        let mut new = sample(bundles);
+        new["files"][format!("certificates/{certificate}.pem")] = json!("");
+        let made = world.post(bundles, &full, new).await;
+        let naming = made.text("id");
+        let assign = json!({"nodes": [fleet.nodes[0].id]});
+        let ordered = world.post(&format!("{bundles}/{naming}/assign"), &full, assign);
+        let ordered = ordered.await;
+        assert_eq!(ordered.status, StatusCode::OK, "{}", ordered.body);
+        fleet.follow_order(0).await;
+        for (port, accepts) in [(81, false), (82, true)] {
+            let bundle = fleet.bundle(port).await;
+            command(&fleet, &bundle, "assign").await;
+            if accepts {
+                fleet.follow_order(0).await;
+            } else {
+                fleet.refuse(0).await;
+            }
+        }
+        let path = format!("{certificates}/{certificate}");
+        let delete = async || {
+            let sent = world.send(&Method::DELETE, &path, &full, &Value::Null, &[]);
+            sent.await.status
+        };
+        assert_eq!(delete().await, StatusCode::CONFLICT);
+
+        // Two bundles later, no recall leads to it.
+        let next = fleet.bundle(83).await;
+        command(&fleet, &next, "assign").await;
+        fleet.follow_order(0).await;
+        assert_eq!(delete().await, StatusCode::NO_CONTENT);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Certificates named by bundles, and the nodes that may fetch them.
 
 use crate::error::StoreError;
+use crate::rollout::recall::confirmed_fallback;
 use crate::row::id;
 use crate::statement::sql;
 use crate::store::Transaction;
@@ -61,13 +62,15 @@ impl Transaction {
         Ok(row.is_some())
     }
 
-    /// Returns true if a bundle names the certificate that a node runs or was ordered to run, that it
-    /// would return to, or that a rollout moves nodes to. Revoked bundles do not count.
+    /// Returns true if a bundle names the certificate that a node runs or was ordered to run, that a
+    /// rollout moves nodes to, or that a node would return to: after a rejection, a rollback, or a
+    /// recall of what it runs. Revoked bundles do not count.
     pub async fn is_certificate_on_nodes(
         &mut self,
         certificate: CertificateId,
     ) -> Result<bool, StoreError> {
-        let found = "SELECT b.id FROM bundle_certificates c JOIN bundles b ON b.id = c.bundle_id
+        let found = concat!(
+            "SELECT b.id FROM bundle_certificates c JOIN bundles b ON b.id = c.bundle_id
             WHERE c.certificate_id = $1 AND b.state <> 'revoked' AND (
               EXISTS (SELECT 1 FROM node_orders o WHERE o.bundle_id = b.id)
               OR EXISTS (SELECT 1 FROM node_orders o WHERE o.previous_bundle_id = b.id)
@@ -75,9 +78,14 @@ impl Transaction {
                          AND r.state NOT IN ('completed', 'rolled_back', 'cancelled'))
               OR EXISTS (SELECT 1 FROM rollout_nodes r
                          WHERE r.previous_bundle_id = b.id AND r.held = 1)
-              OR EXISTS (SELECT 1 FROM node_heartbeats h
-                         WHERE h.project_id = b.project_id AND h.active_bundle_id = b.id))
-            LIMIT 1";
+              OR EXISTS (SELECT 1 FROM node_heartbeats h WHERE h.project_id = b.project_id
+                         AND (h.active_bundle_id = b.id OR h.confirmed_bundle_id = b.id))
+              OR EXISTS (SELECT 1 FROM node_bundles n
+                         JOIN node_heartbeats h ON h.node_id = n.node_id
+                         WHERE n.bundle_id = b.id AND n.confirmed_counter IS NOT NULL AND b.id = ",
+            confirmed_fallback!("h.confirmed_bundle_id"),
+            ")) LIMIT 1"
+        );
         Ok(sql(found).bind(certificate).row(self).await?.is_some())
     }
 
