@@ -172,20 +172,12 @@ impl App {
             return Ok(None);
         }
         let since = self.online_since(call.now);
-        let batch = tx.count_batch(&rollout, since, None).await?;
-        let is_compared =
-            rollout.strategy.gate.is_some() && batch.is_some_and(|counts| counts.ready > 0);
-        let compared = if is_compared {
-            Some(tx.compare_batch(&rollout, since).await?)
-        } else {
-            None
-        };
-        let value = Observation {
-            batch,
-            compared,
-            ..Observation::default()
-        };
-        Ok(Some(Versioned { value, version }))
+        let seen = observe_open_batch(&mut tx, &rollout, since).await;
+        // An emergency command does not depend on statistics.
+        let seen = seen.inspect_err(|error| {
+            tracing::warn!(rollout = %id, %error, "the ended batch has no figures");
+        });
+        Ok(seen.ok().map(|value| Versioned { value, version }))
     }
 
     /// Number of nodes that the rollout ordered to run its bundle, by their last reports.
@@ -424,6 +416,27 @@ async fn find(
     let found = tx.rollout(id).await?;
     let found = found.filter(|found| found.value.tenant.project == Some(project));
     Ok(found.ok_or(Refusal::NotFound)?)
+}
+
+/// Counts the nodes of the open batch, and compares their traffic if the gate has a batch to judge.
+async fn observe_open_batch(
+    tx: &mut Transaction,
+    rollout: &Rollout,
+    since: Timestamp,
+) -> Result<Observation, StoreError> {
+    let batch = tx.count_batch(rollout, since, None).await?;
+    let is_compared =
+        rollout.strategy.gate.is_some() && batch.is_some_and(|counts| counts.ready > 0);
+    let compared = if is_compared {
+        Some(tx.compare_batch(rollout, since).await?)
+    } else {
+        None
+    };
+    Ok(Observation {
+        batch,
+        compared,
+        ..Observation::default()
+    })
 }
 
 /// Stores the figures of the batch that this step ended.

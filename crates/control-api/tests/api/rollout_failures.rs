@@ -279,6 +279,25 @@ async fn an_active_node_is_compared_with_itself_beside_a_standby() {
 }
 
 #[tokio::test]
+async fn figures_that_cannot_be_read_hold_up_no_rollback() {
+    for world in worlds().await {
+        let (mut fleet, _, new) = Fleet::running(&world, 2).await;
+        let id = fleet.start(&new, json!({})).await;
+        fleet.tick(0).await;
+        fleet.nodes[0].traffic = well();
+        fleet.follow_order(0).await;
+        let mut database = AnyConnection::connect(&world.database.url).await.unwrap();
+        let newer = r#"UPDATE rollout_samples SET traffic = '{"of a newer release": 1}'"#;
+        database.execute(newer).await.unwrap();
+        database.close().await.unwrap();
+
+        let back = fleet.command(&id, "rollback").await;
+        assert_eq!(back.status, StatusCode::OK, "{}", back.body);
+        assert_eq!(fleet.state(&id).await, "rolling_back");
+    }
+}
+
+#[tokio::test]
 async fn after_an_outage_a_resumed_rollout_orders_only_nodes_without_the_bundle() {
     for world in worlds().await {
         let (mut fleet, _, new) = Fleet::running(&world, 2).await;
