@@ -16,7 +16,7 @@ mod verdict;
 use crate::rollout::figures::{Comparison, Figures, all_requests};
 use crate::rollout::served::count;
 use crate::rollout::weighing::Trim;
-use pool::{ExcludedNode, float, least_pooled, without_each};
+use pool::{ExcludedNode, float, least_pooled, means_without_each};
 use scans::{Scan, without_scan};
 pub use settings::Gate;
 use sides::ComparedReports;
@@ -145,12 +145,7 @@ impl Gate {
         let nodes = compared.batch.cpu_percents();
         let nodes = nodes.map(|(now, before)| (now, before.unwrap_or(others)));
         let nodes: Vec<(f64, f64)> = nodes.collect();
-        let mut sides = without_each(&nodes).map(|nodes| {
-            let count = float(u64::try_from(nodes.len()).unwrap_or(u64::MAX));
-            let (now, before): (Vec<f64>, Vec<f64>) = nodes.into_iter().unzip();
-            let mean = |cpus: &[f64]| cpus.iter().sum::<f64>() / count;
-            (mean(&now), limit(mean(&before)))
-        });
+        let mut sides = means_without_each(&nodes).map(|(now, before)| (now, limit(before)));
         let limit = sides.find_map(|(own, limit)| (limit < own).then_some(limit))?;
         Some(GateFailure::Cpu(format!(
             "a node uses {own:.0} % CPU, {others:.0} % on the others; up to {limit:.0} % pass"

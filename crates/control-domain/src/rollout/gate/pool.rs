@@ -88,6 +88,21 @@ pub(super) fn without_each<T: Copy>(nodes: &[T]) -> impl Iterator<Item = Vec<T>>
     })
 }
 
+/// The means of both values of [`without_each`], without its copies: a batch may have all nodes of a
+/// fleet.
+pub(super) fn means_without_each(nodes: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> {
+    let kept = nodes.len().saturating_sub(1).max(1);
+    let count = float(u64::try_from(kept).unwrap_or(u64::MAX));
+    let total = nodes.iter().fold((0.0, 0.0), |total, node| {
+        (total.0 + node.0, total.1 + node.1)
+    });
+    let is_single = nodes.len() == 1;
+    nodes.iter().map(move |node| {
+        let without = if is_single { (0.0, 0.0) } else { *node };
+        ((total.0 - without.0) / count, (total.1 - without.1) / count)
+    })
+}
+
 /// Minimum number of requests that a pool counts, whichever nodes are its extreme ones.
 pub(super) fn least_pooled(requests: impl Iterator<Item = u64>, without: ExcludedNode) -> f64 {
     let mut nodes: Vec<u64> = requests.filter(|requests| *requests > 0).collect();
