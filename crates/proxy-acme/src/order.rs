@@ -57,8 +57,8 @@ impl RequestedOrder {
 }
 
 /// Obtains a certificate with a new key, replacing `replaced` if the authority supports that.
-/// Returns key and chain in PEM. `requested` is finished first; afterwards it is an order whose
-/// result is unknown.
+/// Returns key and chain in PEM. `requested` is finished first; afterwards it is an order with an
+/// unknown result.
 pub(crate) async fn obtain(
     settings: &AcmeSettings,
     account: &Account,

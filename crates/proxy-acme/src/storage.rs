@@ -81,7 +81,7 @@ impl Storage {
         write(&self.certificate_file(), pem)
     }
 
-    /// Checks that a certificate could be stored: an order whose certificate is lost counts against
+    /// Checks that a certificate could be stored: an order with a lost certificate counts against
     /// the authority's limits. Blocking.
     pub(crate) fn check_room(&self) -> Result<(), AcmeError> {
         self.make_folders()?;

@@ -48,7 +48,7 @@ async fn connect_to(
 }
 
 /// `config` with the protocol of the check. The gRPC health protocol is HTTP/2, also towards an
-/// upstream whose requests are sent by HTTP/1.1.
+/// upstream that is called by HTTP/1.1.
 fn offering(mut config: Arc<ClientConfig>, settings: &ProbeSettings) -> Arc<ClientConfig> {
     if matches!(settings.check, Check::Grpc { .. }) && !settings.http2 {
         Arc::make_mut(&mut config).alpn_protocols = vec![b"h2".to_vec()];

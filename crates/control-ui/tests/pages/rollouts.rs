@@ -1,4 +1,4 @@
-//! Pages of a rollout whose nodes do not follow, or that is tried again.
+//! Pages of a rollout that its nodes do not follow, or that is tried again.
 
 use crate::fleet::{bundle, node};
 use crate::reports::{Outcome, Reports};
@@ -12,7 +12,7 @@ use control_wire::{NodeId, RolloutId};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
 
-/// A rollout to three nodes, whose first batch has two.
+/// A rollout to three nodes with two in the first batch.
 struct Trial<'a> {
     world: &'a World,
     nodes: Vec<NodeId>,

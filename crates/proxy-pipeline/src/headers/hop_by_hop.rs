@@ -170,8 +170,8 @@ fn is_protected(name: &HeaderName) -> bool {
     [CONTENT_LENGTH, HOST, names::CORRELATION_ID].contains(name) || is_claim(name.as_str())
 }
 
-/// The members of a list, without empty ones. A member with a byte outside ASCII does not hide the
-/// others. [RFC 9110 §5.6.1]
+/// The members of a list, without empty ones. A member with a byte outside ASCII hides no
+/// further one. [RFC 9110 §5.6.1]
 pub(crate) fn list_members(value: &HeaderValue) -> impl Iterator<Item = &[u8]> {
     let members = value.as_bytes().split(|byte| *byte == b',');
     members
