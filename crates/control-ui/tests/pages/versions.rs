@@ -117,6 +117,48 @@ async fn a_certificate_that_was_replaced_is_not_replaced_unseen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_chain_that_was_replaced_is_shown_by_its_fingerprint() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let page = format!("/projects/{{project}}/certificates/{}", fleet.certificate);
+        let path = world.path(&page);
+        let late = world
+            .get(&page, &world.admin)
+            .await
+            .version(&path)
+            .to_owned();
+        let send = async |version: &str, pair: &(String, String)| {
+            let fields = [
+                ("version", version),
+                ("name", "shop"),
+                ("chain_pem", pair.0.as_str()),
+                ("private_key_pem", pair.1.as_str()),
+                ("labels", "region:dub"),
+            ];
+            world.submit(&page, &page, &world.admin, &fields).await
+        };
+        let (first, second) = (certificate_and_key(), certificate_and_key());
+        let done = send(&late, &first).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+        let call = world.call().await;
+        let stored = world
+            .app
+            .certificate(&call, world.project, fleet.certificate);
+        let facts = stored.await.unwrap().value.facts;
+        // Nothing else differs than the chain and its key.
+        let refused = send(&late, &second).await;
+        let notice = conflict(&refused);
+        let (fingerprint, end) = (facts.fingerprint, facts.not_after.to_string());
+        for part in [fingerprint.as_str(), end.as_str(), "another chain"] {
+            assert!(notice.contains(part), "{part}: {notice}");
+        }
+        // The same chain is no difference.
+        let refused = send(&late, &first).await;
+        assert!(!conflict(&refused).contains(": stored"), "{}", refused.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_and_labels_that_were_changed_are_not_replaced_unseen() {
     for world in worlds().await {
         let fleet = Fleet::new(&world).await;
