@@ -219,6 +219,19 @@ fn no_planned_rollout_is_left() {
     }
 }
 
+#[test]
+fn a_deployment_that_another_operator_ended_is_not_done() {
+    for state in ["cancelled", "rolled_back", "rolling_back", "paused"] {
+        for start in [LOST.to_owned(), rollout("running")] {
+            let server = deploying(start, state, refusal("CONFLICT"));
+            let deployed = deploy(&server);
+            assert_eq!(deployed.code, 1, "{state}: {}", deployed.out);
+            let part = format!("{ROLLOUT}: {state}");
+            assert!(deployed.error.contains(&part), "{part}: {}", deployed.error);
+        }
+    }
+}
+
 /// A control plane with a managed certificate, one in use, and one that is neither.
 fn certificates() -> Receiver {
     Receiver::start(|_, request| {
