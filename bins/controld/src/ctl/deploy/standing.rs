@@ -59,8 +59,8 @@ impl Deployment<'_> {
             return Ok(nodes == Some(preview::nodes(&self.preview)));
         };
         let nodes = self.lookup.all(&format!("{path}/nodes"), None).await?;
-        let nodes: BTreeSet<&str> = nodes.iter().map(|node| text(node, "id")).collect();
-        Ok(nodes == named)
+        let nodes = nodes.iter().map(|node| text(node, "id").to_owned());
+        Ok(nodes.collect::<BTreeSet<String>>() == named)
     }
 
     /// Returns true if a new rollout would change nothing: bundles with these bytes are ordered, none
@@ -101,10 +101,11 @@ impl Deployment<'_> {
     }
 }
 
-/// Returns the IDs of the nodes that the command line names.
-fn named_nodes(fields: &Fields) -> Option<BTreeSet<&str>> {
+/// Returns the IDs of the nodes that the command line names, in lower case as in answers.
+fn named_nodes(fields: &Fields) -> Option<BTreeSet<String>> {
     let nodes = fields.get("nodes")?.as_array()?;
-    Some(nodes.iter().filter_map(Value::as_str).collect())
+    let ids = nodes.iter().filter_map(Value::as_str);
+    Some(ids.map(str::to_ascii_lowercase).collect())
 }
 
 fn is_under_way(state: &str) -> bool {
@@ -151,7 +152,9 @@ fn kept_settings(given: &Fields, rollout: &Value) -> Vec<String> {
 fn is_chosen(node: &Value, labels: &Value) -> bool {
     let own = node.get("labels").unwrap_or(&Value::Null);
     let is_waiting = node.get("requested_labels").is_some_and(Value::is_object);
-    !is_waiting && (labels.is_null() || is_within(labels, own))
+    let wanted = labels.as_object().into_iter().flatten();
+    let mut pairs = wanted.map(|(name, value)| own.get(name) == Some(value));
+    !is_waiting && pairs.all(|is_same| is_same)
 }
 
 /// Returns true if the node was ordered to run one of the bundles, has accepted that order, and
@@ -218,6 +221,13 @@ mod tests {
             let given = given.as_object().unwrap();
             assert_eq!(has_same_labels(given, &rollout), same, "{given:?}");
         }
+    }
+
+    #[test]
+    fn nodes_are_named_in_capitals_too() {
+        let fields = json!({"nodes": ["01900000-0000-7000-8000-00000000ABCD"]});
+        let named = named_nodes(fields.as_object().unwrap()).unwrap();
+        assert!(named.contains("01900000-0000-7000-8000-00000000abcd"));
     }
 
     #[test]
