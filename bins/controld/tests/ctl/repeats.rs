@@ -134,11 +134,11 @@ fn a_repetition_follows_the_rollout_that_is_under_way() {
     site.wait_for_node(&bundle);
     let followed = site.deploy(
         "v1",
-        &[&TEN_MINUTE_SOAK[..], &["--wait", "--timeout", "3"]].concat(),
+        &[&TEN_MINUTE_SOAK[..], &["--wait", "--timeout", "10"]].concat(),
     );
     assert_eq!(followed.code, 1, "{}", followed.out);
     assert!(
-        followed.error.contains("still running after 3 s"),
+        followed.error.contains("still running after 10 s"),
         "{}",
         followed.error
     );
