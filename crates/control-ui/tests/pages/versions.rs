@@ -62,6 +62,22 @@ async fn a_policy_that_was_changed_is_not_replaced_unseen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_project_with_the_name_of_a_rule_is_shown_by_its_name() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let (page, rename) = ("/projects/{project}/policy", "/projects/{project}");
+    let shown = world.get(page, &world.admin).await;
+    let late = shown.version(&world.path(rename)).to_owned();
+    let done = world
+        .submit(page, rename, &world.admin, &[("name", "all")])
+        .await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    let name = [("version", late.as_str()), ("name", "late")];
+    let refused = world.submit(page, rename, &world.admin, &name).await;
+    let notice = conflict(&refused);
+    assert!(notice.contains("<code>all</code>"), "{notice}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agreement_to_a_policy_that_was_replaced_is_refused() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let page = "/projects/{project}/policy";
