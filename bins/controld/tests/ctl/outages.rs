@@ -221,14 +221,18 @@ fn no_planned_rollout_is_left() {
 
 #[test]
 fn a_deployment_that_another_operator_ended_is_not_done() {
-    for state in ["cancelled", "rolled_back", "rolling_back", "paused"] {
-        for start in [LOST.to_owned(), rollout("running")] {
-            let server = deploying(start, state, refusal("CONFLICT"));
-            let deployed = deploy(&server);
-            assert_eq!(deployed.code, 1, "{state}: {}", deployed.out);
-            let part = format!("{ROLLOUT}: {state}");
-            assert!(deployed.error.contains(&part), "{part}: {}", deployed.error);
-        }
+    for (start, state) in [
+        (LOST.to_owned(), "cancelled"),
+        (rollout("running"), "cancelled"),
+        (rollout("running"), "rolled_back"),
+        (rollout("running"), "rolling_back"),
+        (rollout("running"), "paused"),
+    ] {
+        let server = deploying(start, state, refusal("CONFLICT"));
+        let deployed = deploy(&server);
+        assert_eq!(deployed.code, 1, "{state}: {}", deployed.out);
+        let part = format!("{ROLLOUT}: {state}");
+        assert!(deployed.error.contains(&part), "{part}: {}", deployed.error);
     }
 }
 
