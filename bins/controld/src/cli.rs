@@ -86,7 +86,7 @@ pub(crate) enum KeyCommand {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StateArgs {
     /// The folder of the keys, and of the database unless `--database` is given. Closed to other users; one that is
-    /// open to them and has other files is refused.
+    /// open to them, and has files but no state of a control plane, is refused.
     #[arg(long, env = "CONTROLD_DATA_DIR", default_value = "data")]
     pub(crate) data_dir: PathBuf,
     /// `postgres://…` instead of a file in the data directory.

@@ -122,7 +122,7 @@ impl DataDir {
         if !is_empty && !self.has_state() {
             let remedy = "name an empty or a new folder, or chmod 700 it";
             return Err(format!(
-                "is open to others, with mode {mode:03o}, and has files that are not of a control plane; {remedy}"
+                "is open to others, with mode {mode:03o}, and has files that need not be of a control plane; {remedy}"
             )
             .into());
         }
@@ -138,10 +138,12 @@ impl DataDir {
         Ok(())
     }
 
-    /// Returns true if a file or folder of a control plane is there.
+    /// Returns true if the folder is of a control plane: it has its database or lock, or, as with
+    /// `PostgreSQL`, both key file and objects. Either of these alone may be another program's, as in a
+    /// Git repository.
     fn has_state(&self) -> bool {
-        let names = [DATABASE_FILE, LOCK_FILE, KEY_FILE, OBJECT_FOLDER];
-        names.iter().any(|name| self.folder.join(name).exists())
+        let has = |name: &str| self.folder.join(name).exists();
+        has(DATABASE_FILE) || has(LOCK_FILE) || (has(KEY_FILE) && has(OBJECT_FOLDER))
     }
 
     /// Locks a database file in the folder against a second process, until the result is dropped.
@@ -244,5 +246,33 @@ mod tests {
         fs::write(folder.join(DATABASE_FILE), "").unwrap();
         assert!(make().is_ok(), "it is the folder of a control plane");
         assert_eq!(mode(), 0o700);
+    }
+
+    #[test]
+    fn names_that_other_programs_use_do_not_make_a_folder_ours() {
+        for (names, is_own) in [
+            (&[KEY_FILE][..], false),
+            (&[OBJECT_FOLDER], false),
+            (&[KEY_FILE, OBJECT_FOLDER], true),
+            (&[LOCK_FILE], true),
+            (&[OBJECT_FOLDER, DATABASE_FILE], true),
+        ] {
+            let made = tempfile::tempdir().unwrap();
+            let folder = made.path().join("data");
+            fs::create_dir(&folder).unwrap();
+            fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+            for name in names {
+                fs::write(folder.join(name), "").unwrap();
+            }
+            let state = StateArgs {
+                data_dir: folder.clone(),
+                database: None,
+                object_store: None,
+                master_key_file: None,
+            };
+            assert_eq!(DataDir::new(state).create().is_ok(), is_own, "{names:?}");
+            let mode = fs::metadata(&folder).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, if is_own { 0o700 } else { 0o755 }, "{names:?}");
+        }
     }
 }

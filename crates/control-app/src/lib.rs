@@ -79,4 +79,4 @@ pub use rollout::NodeSelection;
 pub use rollout::progress::{RolloutProgress, StoredFigures, StoredSide};
 pub use sso::arrival::SsoBrowser;
 pub use sso::connection::{SsoOverview, acs_path};
-pub use sso::sign_in::{SsoIntent, SsoOutcome, SsoRequest, SsoStart};
+pub use sso::sign_in::{SsoIntent, SsoOutcome, SsoRequest, SsoStart, SsoTicket};

@@ -1,22 +1,15 @@
 //! Verdicts of the gate: figures that pass, figures that fail, and missing data, which fails.
 #![expect(clippy::indexing_slicing, reason = "a test may stop")]
 
+#[path = "support/strict_gate.rs"]
+mod strict_gate;
+
 use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict, Trim, p99_ms};
 use control_wire::{NodeId, RouteTraffic, Traffic};
 use jiff::SignedDuration;
 use std::collections::BTreeMap;
+use strict_gate::GATE;
 use uuid::Uuid;
-
-const GATE: Gate = Gate {
-    min_requests: 100,
-    max_error_increase_permille: 5,
-    max_p99_percent: 150,
-    p99_slack_ms: 0,
-    max_cpu_increase_percent: 20,
-    max_new_failures: 2,
-    max_latency_increase_percent: 20,
-    max_mix_shift_permille: 50,
-};
 
 fn route(requests: u64, errors: u64, bucket: usize) -> RouteTraffic {
     let mut latency = [0; 12];

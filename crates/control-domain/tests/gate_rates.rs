@@ -8,8 +8,12 @@
     reason = "a test may stop, and draws its numbers"
 )]
 
+#[path = "support/random.rs"]
+mod random;
+
 use control_domain::{BatchNode, Comparison, Figures, Gate, GateVerdict};
 use control_wire::{LATENCY_BOUNDS_MS, NodeId, RouteTraffic, Traffic};
+use random::Random;
 use uuid::Uuid;
 
 /// Number of batches per rollout, for the rate of wrongly stopped rollouts.
@@ -18,10 +22,9 @@ const BATCHES: u32 = 10;
 const ROLLOUTS: u32 = 200;
 /// Number of evaluations per batch, each with new requests.
 const LOOKS: u32 = 4;
+/// Means of counts that are drawn exactly; the seeds are chosen for it.
+const MAX_POISSON_MEAN: f64 = 100.0;
 const ROUTES: [&str; 4] = ["api", "web", "login", "stream"];
-
-/// `SplitMix64`, a generator of uniform random numbers.
-struct Random(u64);
 
 /// Responses of one route.
 #[derive(Clone, Debug)]
@@ -49,43 +52,8 @@ struct World {
 }
 
 impl Random {
-    fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Returns a uniform random number from 0 to 1.
-    fn even(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn between(&mut self, least: f64, most: f64) -> f64 {
-        least + self.even() * (most - least)
-    }
-
     fn is(&mut self, share: f64) -> bool {
         self.even() < share
-    }
-
-    fn normal(&mut self) -> f64 {
-        let (radius, angle) = (self.even().max(1e-300), self.even());
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-    }
-
-    /// Returns a random count with this mean: Poisson-distributed, or from a hundred on normal with
-    /// the same deviation.
-    fn poisson(&mut self, mean: f64) -> u64 {
-        if mean > 100.0 {
-            return (mean + mean.sqrt() * self.normal()).max(0.0).round() as u64;
-        }
-        let (mut count, mut product, end) = (0, self.even(), (-mean).exp());
-        while product > end {
-            count += 1;
-            product *= self.even();
-        }
-        count
     }
 }
 
@@ -241,7 +209,7 @@ fn unmoved(rest: &[Traffic]) -> Figures {
 
 #[test]
 fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
-    let mut random = Random(33);
+    let mut random = Random::new(33, MAX_POISSON_MEAN);
     let mut stops = Vec::new();
     for rollout in 0..ROLLOUTS {
         let requests = [12.0, 40.0, 120.0][rollout as usize % 3];
@@ -256,7 +224,7 @@ fn at_most_one_harmless_rollout_of_two_hundred_is_stopped() {
 /// Batches with a soak time of one evaluation, unless a suspicion extends it.
 #[test]
 fn few_harmless_batches_wait_for_more_requests() {
-    let mut random = Random(35);
+    let mut random = Random::new(35, MAX_POISSON_MEAN);
     let mut waits = Vec::new();
     for batch in 0..ROLLOUTS * 5 {
         let requests = [12.0, 40.0, 120.0, 1_000.0][batch as usize % 4];
@@ -343,7 +311,7 @@ fn harmful_changes() -> Vec<HarmfulChange> {
 
 #[test]
 fn each_harmful_change_is_seen_though_other_nodes_have_some_of_it() {
-    let mut random = Random(34);
+    let mut random = Random::new(34, MAX_POISSON_MEAN);
     let mut missed = Vec::new();
     for (name, word, change) in harmful_changes() {
         for sizes in [(1, 5), (2, 4)] {

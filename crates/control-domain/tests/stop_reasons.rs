@@ -5,24 +5,18 @@
     reason = "a test may stop"
 )]
 
+#[path = "support/strict_gate.rs"]
+mod strict_gate;
+
 use control_domain::{
-    BatchNode, Comparison, Figures, Gate, GateFailure, GateVerdict, MetricAnswer, MetricCondition,
+    BatchNode, Comparison, Figures, GateFailure, GateVerdict, MetricAnswer, MetricCondition,
     short_reason,
 };
 use control_wire::{ConnectionTraffic, NodeId, RouteTraffic, Traffic};
 use std::collections::{BTreeMap, BTreeSet};
+use strict_gate::GATE;
 use uuid::Uuid;
 
-const GATE: Gate = Gate {
-    min_requests: 100,
-    max_error_increase_permille: 5,
-    max_p99_percent: 150,
-    p99_slack_ms: 0,
-    max_cpu_increase_percent: 20,
-    max_new_failures: 2,
-    max_latency_increase_percent: 20,
-    max_mix_shift_permille: 50,
-};
 /// The words of other reasons, which must not decide.
 const ROUTE: &str = "carts: 3 take 5 CPU";
 

@@ -62,7 +62,7 @@ pub use rollout::reach::RolloutReach;
 pub use rollout::recall::NodeTarget;
 pub use rollout::revert::Revert;
 pub use rollout::{RolloutFilter, StoredBatch};
-pub use sso::attempt::SsoPending;
+pub use sso::attempt::{SsoPending, SsoTicketContents};
 pub use sso::sign_in::SsoSignIn;
 pub use store::audit_event::{AuditChange, AuditEntry};
 pub use store::{ConnectionCounts, Store, Transaction};

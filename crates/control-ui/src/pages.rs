@@ -98,8 +98,8 @@ pub static PAGES: &[Page] = &[
     page("/orgs/{org}/sso/oidc", Access::CONTROL, || get(sso::change::show_oidc)),
     form("/orgs/{org}/sso/oidc", Access::CONTROL, || post(sso::change::send_oidc))
         .fields(&[
-            "version", "issuer", "client_id", "client_secret", "scopes", "group_mapping", "authorize_url", "token_url",
-            "userinfo_url",
+            "version", "client_secret_id", "issuer", "client_id", "client_secret", "scopes", "group_mapping", "authorize_url",
+            "token_url", "userinfo_url",
         ]),
     page("/orgs/{org}/sso/saml", Access::CONTROL, || get(sso::change::show_saml)),
     form("/orgs/{org}/sso/saml", Access::CONTROL, || post(sso::change::send_saml))

@@ -11,7 +11,7 @@ use crate::ctl::lookup::{Lookup, text};
 use crate::ctl::operation::Operation;
 use crate::ctl::output::escape::inline;
 use crate::ctl::output::{Output, diagnostics, print, report};
-use crate::ctl::rollout::{Follow, outcome, timeout};
+use crate::ctl::rollout::{Follow, has_failed, outcome, timeout};
 use crate::ctl::value::flags;
 use clap::ArgMatches;
 use http::Method;
@@ -103,11 +103,10 @@ pub(crate) async fn run(
         timeout: timeout(matches),
         output,
     };
-    let waits = follow.timeout.is_some();
-    follow.run(lookup).await?;
-    let state = text(&rollout, "state");
-    if !waits && matches!(state, "paused" | "failed" | "rolling_back") {
-        return outcome(&rollout);
+    // Another operator may have ended it since it was found or started.
+    let last = follow.run(lookup).await?;
+    if has_failed(text(&last, "state")) {
+        return outcome(&last);
     }
     Ok(())
 }
@@ -228,8 +227,9 @@ impl<'a> Deployment<'a> {
         }
     }
 
-    /// Cancels a planned rollout after its start failed: it would stay planned. Returns it if it has
-    /// started, and only the response was lost.
+    /// Cancels a planned rollout after its start failed: it would stay planned. Returns it if it is
+    /// not planned any more: it has started and only the response was lost, or another operator has
+    /// cancelled it.
     async fn cancel(&self, path: &str, made: &Value, error: CtlError) -> Result<Value, CtlError> {
         let found = self.lookup.client.json(&Call::get(path)).await;
         let state = found.as_ref().map(|found| text(found, "state"));

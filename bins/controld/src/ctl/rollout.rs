@@ -44,7 +44,7 @@ pub(crate) async fn status(
         timeout: timeout(matches),
         output,
     };
-    follow.run(lookup).await
+    follow.run(lookup).await.map(drop)
 }
 
 /// Returns the time to wait; `None` without `--wait`.
@@ -64,18 +64,20 @@ struct Seen {
 }
 
 impl Follow {
-    /// Prints each change until the rollout stops. Fails unless it is completed.
+    /// Prints each change until the rollout stops, and returns it. Fails unless it is completed;
+    /// without a timeout, any state is shown and returned.
     ///
     /// # Errors
     ///
     /// [`CtlError`] for another end, at the end of the time, or if the control plane refuses the
     /// request. An outage is waited out.
-    pub(crate) async fn run(self, lookup: &Lookup<'_>) -> Result<(), CtlError> {
+    pub(crate) async fn run(self, lookup: &Lookup<'_>) -> Result<Value, CtlError> {
         let call = Call::get(self.path.clone());
         let mut seen = Seen::default();
         let Some(timeout) = self.timeout else {
             seen.update(lookup.client.json(&call).await?, self.output)?;
-            return seen.finish(self.output);
+            seen.finish(self.output)?;
+            return Ok(seen.rollout.unwrap_or_default());
         };
         let timer = sleep(timeout.max(MIN_TIMEOUT));
         tokio::pin!(timer);
@@ -91,7 +93,8 @@ impl Follow {
                     interval = INTERVAL;
                     if seen.update(found, self.output)? {
                         seen.finish(self.output)?;
-                        return outcome(seen.rollout.as_ref().unwrap_or(&Value::Null));
+                        let last = seen.rollout.unwrap_or_default();
+                        return outcome(&last).map(|()| last);
                     }
                 }
                 Err(error) if error.is_transient() => {
@@ -159,6 +162,14 @@ impl Seen {
 
 fn has_stopped(state: &str) -> bool {
     matches!(state, "completed" | "paused" | "rolled_back" | "cancelled")
+}
+
+/// Returns true if the rollout no longer brings its bundle to nodes, and is not completed.
+pub(crate) fn has_failed(state: &str) -> bool {
+    matches!(
+        state,
+        "paused" | "failed" | "rolling_back" | "rolled_back" | "cancelled"
+    )
 }
 
 /// Returns an error with the state and its reason, unless the rollout is completed.

@@ -6,8 +6,11 @@ use crate::ctl::grammar::{body_id, query_id};
 use crate::ctl::operation::{Field, Kind, Operation};
 use crate::ctl::settings::text_of;
 use clap::ArgMatches;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
 
 /// Builds the fields of a request body: from `--file`, overridden by flags.
 pub(crate) fn fields(
@@ -126,6 +129,8 @@ fn text(given: &str) -> Result<String, CtlError> {
 }
 
 /// Returns true if `found` has all fields in `wanted`. Other fields of objects are not compared.
+/// Numbers, times and identifiers are compared by their values: the interface answers them in one
+/// spelling, and accepts others.
 pub(crate) fn is_within(wanted: &Value, found: &Value) -> bool {
     match (wanted, found) {
         (Value::Object(wanted), Value::Object(found)) => wanted.iter().all(|(name, value)| {
@@ -136,8 +141,26 @@ pub(crate) fn is_within(wanted: &Value, found: &Value) -> bool {
             let mut pairs = wanted.iter().zip(found);
             wanted.len() == found.len() && pairs.all(|(wanted, found)| is_within(wanted, found))
         }
+        // Whole numbers are exact; a fraction such as `1.0` is compared with either kind.
+        (Value::Number(wanted), Value::Number(found)) if wanted.is_f64() || found.is_f64() => {
+            wanted.as_f64() == found.as_f64()
+        }
+        (Value::String(wanted), Value::String(found)) => {
+            wanted == found || is_same_time(wanted, found) || is_same_id(wanted, found)
+        }
         _ => wanted == found,
     }
+}
+
+fn is_same_time(wanted: &str, found: &str) -> bool {
+    let time = |text: &str| text.parse::<Timestamp>().ok();
+    time(wanted).is_some_and(|wanted| Some(wanted) == time(found))
+}
+
+fn is_same_id(wanted: &str, found: &str) -> bool {
+    let is_hyphenated = |text: &str| text.len() == Hyphenated::LENGTH;
+    let id = |text: &str| text.parse::<Uuid>().ok().filter(|_| is_hyphenated(text));
+    id(wanted).is_some_and(|wanted| Some(wanted) == id(found))
 }
 
 #[cfg(test)]
@@ -161,6 +184,43 @@ mod tests {
             ),
         ] {
             assert_eq!(is_within(&wanted, &found), same, "{wanted}");
+        }
+    }
+
+    #[test]
+    fn numbers_times_and_ids_are_the_same_in_every_spelling() {
+        for (wanted, found, same) in [
+            (json!(1.0), json!(1), true),
+            (json!(1.5), json!(1), false),
+            (
+                json!(9_007_199_254_740_993_i64),
+                json!(9_007_199_254_740_993_i64),
+                true,
+            ),
+            (
+                json!("2026-11-30T09:00:00+01:00"),
+                json!("2026-11-30T08:00:00Z"),
+                true,
+            ),
+            (
+                json!("2026-11-30T09:00:00Z"),
+                json!("2026-11-30T08:00:00Z"),
+                false,
+            ),
+            (
+                json!("01900000-0000-7000-8000-00000000ABCD"),
+                json!("01900000-0000-7000-8000-00000000abcd"),
+                true,
+            ),
+            (
+                json!(9_007_199_254_740_993_i64),
+                json!(9_007_199_254_740_992_i64),
+                false,
+            ),
+            (json!("Edge"), json!("edge"), false),
+            (json!("1"), json!(1), false),
+        ] {
+            assert_eq!(is_within(&wanted, &found), same, "{wanted} {found}");
         }
     }
 }

@@ -134,14 +134,20 @@ fn a_repetition_follows_the_rollout_that_is_under_way() {
     site.wait_for_node(&bundle);
     let followed = site.deploy(
         "v1",
-        &[&TEN_MINUTE_SOAK[..], &["--wait", "--timeout", "3"]].concat(),
+        &[&TEN_MINUTE_SOAK[..], &["--wait", "--timeout", "10"]].concat(),
     );
     assert_eq!(followed.code, 1, "{}", followed.out);
     assert!(
-        followed.error.contains("still running after 3 s"),
+        followed.error.contains("still running after 10 s"),
         "{}",
         followed.error
     );
+    // Other settings are named, and start no second rollout, which would be refused.
+    let other = ["--soak-secs", "1", "--skip-gate", "true"];
+    let kept = site.deploy("v1", &other);
+    assert_eq!(kept.code, 0, "{}", kept.error);
+    let reported = "goes on with its own settings: soak-secs 600";
+    assert!(kept.error.contains(reported), "{}", kept.error);
     let started = site.deploy("v2", &[&TEN_MINUTE_SOAK[..], &["-o", "json"]].concat());
     assert_eq!(started.code, 0, "{}", started.error);
     let shown: Value = serde_json::from_str(&started.out).unwrap();

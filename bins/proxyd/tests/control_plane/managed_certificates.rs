@@ -205,6 +205,34 @@ fn a_host_that_no_node_serves_is_not_ordered() {
 }
 
 #[test]
+fn an_issued_certificate_whose_name_was_taken_is_stored_later_without_another_order() {
+    let site = Site::start(Policy::USUAL, &["other.test"]);
+    site.pebble.resolve("shop.test");
+    let id = site.manage(&["shop.test"]);
+    let view = site.in_state(&id, "failing");
+    assert_eq!(view["error"]["kind"], "not_served", "{view}");
+    let own = rcgen::generate_simple_self_signed(vec!["own.test".to_owned()]).unwrap();
+    let (chain, key) = (own.cert.pem(), own.signing_key.serialize_pem());
+    let taken = json!({"name": view["name"], "chain_pem": chain, "private_key_pem": key});
+    let taken = site.world.post("certificates", &taken).json();
+    site.run(&json!({"proxy.kdl": plain(site.pebble.http_port, &["shop.test"])}));
+    site.renew(&id);
+    let path = format!("managed-certificates/{id}");
+    poll_until("the certificate has no name", || {
+        site.world.get(&path)["error"]["kind"] == "name_taken"
+    });
+    assert_eq!(site.orders(), 1, "{}", site.pebble.log());
+    let path = format!("certificates/{}", taken["id"].as_str().unwrap());
+    let path = site.world.path(&path);
+    let deleted = site.world.operator.send("DELETE", &path, &[], None);
+    assert_eq!(deleted.status, 204, "{}", deleted.text);
+    site.renew(&id);
+    let certificate = site.obtained(&id);
+    assert_eq!(certificate["hosts"], json!(["shop.test"]));
+    assert_eq!(site.orders(), 1, "{}", site.pebble.log());
+}
+
+#[test]
 fn a_refusal_shows_the_authoritys_message_and_is_retried_on_demand() {
     let mut site = Site::start(Policy::USUAL, &["shop.test"]);
     site.pebble.dns.set_addresses("shop.test", &[]);

@@ -284,7 +284,8 @@ async fn oidc_callback(
 }
 
 /// Accepts a SAML response. The browser posts it from the provider's site and omits `Lax` cookies,
-/// so it is redirected to a GET with a ticket, which carries them.
+/// so it is redirected to a GET with a ticket, which carries them. A cookie that this answer sets
+/// is among them, because the redirect is followed as a navigation of the whole page.
 async fn saml_response(
     State(app): State<Arc<App>>,
     Path(org): Path<OrgId>,
@@ -314,10 +315,16 @@ async fn saml_response(
     let relay_state = field("RelayState").unwrap_or_default();
     let accepted = app.accept_saml(&browser.visit, org, &response, &relay_state);
     match accepted.await {
-        Ok(ticket) => see_other(&format!(
-            "/sso/{org}/saml/finish?ticket={}",
-            ticket.reveal()
-        )),
+        Ok(ticket) => {
+            let secret = ticket.secret.reveal();
+            let mut response = see_other(&format!("/sso/{org}/saml/finish?ticket={secret}"));
+            let field = ticket.browser.as_ref();
+            let field = field.and_then(|secret| browser.cookie.set_attempt(secret).ok());
+            if let Some(field) = field {
+                response.headers_mut().append(header::SET_COOKIE, field);
+            }
+            response
+        }
         Err(error) => browser.refuse(error),
     }
 }

@@ -1,6 +1,6 @@
 //! Approval by a second person, as required by a project's policy.
 
-use crate::fleet::{Fleet, ROLLOUTS};
+use crate::fleet::{Fleet, ROLLOUTS, command};
 use crate::world::{Answer, Credential, World, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::{Role, Tenant};
@@ -22,11 +22,6 @@ async fn key_by(world: &World, by: &Credential) -> Credential {
 async fn set_policy(world: &World, by: &Credential, approve: &str) -> Answer {
     let body = json!({ "approve": approve });
     world.send(&Method::PUT, POLICY, by, &body, &[]).await
-}
-
-async fn command(world: &World, id: &str, by: &Credential, command: &str) -> Answer {
-    let path = format!("{ROLLOUTS}/{id}/{command}");
-    world.post(&path, by, Value::Null).await
 }
 
 /// Creates a bundle that differs from the one with this port by `more`.

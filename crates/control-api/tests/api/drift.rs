@@ -183,6 +183,40 @@ async fn nodes_revert_from_a_revoked_bundle_to_their_last_good_one() {
 }
 
 #[tokio::test]
+async fn changed_drifts_are_noted_page_by_page() {
+    for world in worlds().await {
+        let (fleet, _, new) = Fleet::running(&world, 2).await;
+        let nodes: Vec<_> = fleet.nodes.iter().map(|node| node.id).collect();
+        let path = format!("/projects/{{project}}/bundles/{new}/assign");
+        fleet.post(&path, json!({ "nodes": nodes })).await;
+        for index in 0..nodes.len() {
+            fleet.beat(index).await;
+        }
+        fleet.tick(LATE).await;
+        assert_eq!(drifts(&world, "open").await.len(), 2);
+        let mut connection = AnyConnection::connect(&world.database.url).await.unwrap();
+        let change = "UPDATE node_heartbeats SET active_bundle_id = NULL";
+        let change = sqlx::query::<Any>(change);
+        change.execute(&mut connection).await.unwrap();
+        let (mut found, mut last) = (Vec::new(), None);
+        let mut tx = world.store.read().await.unwrap();
+        for _ in 0..3 {
+            let page = tx.changed_drifts(last, 1).await.unwrap();
+            last = page.last().map(|drift| drift.value.node).or(last);
+            found.extend(page.into_iter().map(|drift| drift.value.node));
+        }
+        drop(tx);
+        let mut expected = nodes;
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+        fleet.tick(LATE).await;
+        let open = drifts(&world, "open").await;
+        assert!(open.iter().all(|drift| drift["active"].is_null()));
+        assert_eq!(open.len(), 2);
+    }
+}
+
+#[tokio::test]
 async fn drifts_lock_their_nodes_in_the_order_of_heartbeats() {
     let world = World::new(Database::postgres()).await;
     let (fleet, _, new) = Fleet::running(&world, 2).await;

@@ -46,6 +46,12 @@ pub(crate) fn well() -> Value {
     served(1_000, 1, 3, &json!({}))
 }
 
+/// Sends a command to a rollout with the credential `by`.
+pub(crate) async fn command(world: &World, id: &str, by: &Credential, command: &str) -> Answer {
+    let path = format!("{ROLLOUTS}/{id}/{command}");
+    world.post(&path, by, Value::Null).await
+}
+
 impl<'a> Fleet<'a> {
     pub(crate) async fn new(world: &'a World, count: usize) -> Self {
         let operator = world.made_key(&[]).await;

@@ -1,7 +1,7 @@
 //! Attempts of one person to bypass a policy that requires two: with an exchanged certificate,
 //! hidden warnings, or another person's account.
 
-use crate::fleet::{Fleet, ROLLOUTS};
+use crate::fleet::{Fleet, command};
 use crate::world::{Answer, Credential, World, certificate, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::Role;
@@ -19,9 +19,17 @@ async fn set(world: &World, by: &Credential, body: Value) -> Answer {
     answer
 }
 
-async fn command(world: &World, id: &str, by: &Credential, command: &str) -> Answer {
-    let path = format!("{ROLLOUTS}/{id}/{command}");
-    world.post(&path, by, Value::Null).await
+/// Plans a rollout that one person submits; returns its ID.
+async fn submitted(fleet: &Fleet<'_>, bundle: &str, by: &Credential) -> String {
+    let id = fleet.plan(bundle, json!({"skip_gate": true})).await;
+    let started = command(fleet.world, &id, by, "start").await;
+    assert_eq!(
+        started.text("state"),
+        "awaiting_approval",
+        "{}",
+        started.body
+    );
+    id
 }
 
 /// Creates a link to replace the password of `member`, which gives access to the account.
@@ -200,14 +208,7 @@ async fn an_administrator_is_not_a_second_person_in_the_account_of_another() {
         set(&world, &admin, json!({"approve": "all"})).await;
         let operator = world.user(world.org, Role::Operator).await;
         let stranger = world.user(world.org, Role::Operator).await;
-        let id = fleet.plan(&new, json!({"skip_gate": true})).await;
-        let started = command(&world, &id, &admin, "start").await;
-        assert_eq!(
-            started.text("state"),
-            "awaiting_approval",
-            "{}",
-            started.body
-        );
+        let id = submitted(&fleet, &new, &admin).await;
         // The link alone suffices, because it may be used at any moment.
         reset(&world, &admin, &operator).await;
         // This session stands for one that begins with the new password.
@@ -217,14 +218,7 @@ async fn an_administrator_is_not_a_second_person_in_the_account_of_another() {
         let cancelled = command(&world, &id, &admin, "cancel").await;
         assert_eq!(cancelled.status, StatusCode::OK, "{}", cancelled.body);
         // Vice versa: created with the other account, approved with the person's own.
-        let id = fleet.plan(&new, json!({"skip_gate": true})).await;
-        let started = command(&world, &id, &operator, "start").await;
-        assert_eq!(
-            started.text("state"),
-            "awaiting_approval",
-            "{}",
-            started.body
-        );
+        let id = submitted(&fleet, &new, &operator).await;
         is_dependent(&command(&world, &id, &admin, "approve").await);
     }
 }
@@ -251,14 +245,7 @@ async fn an_unlinked_identity_still_shows_who_could_sign_in_by_it() {
             .send(&Method::DELETE, &path, &operator, &Value::Null, &[])
             .await;
         assert_eq!(unlinked.status, StatusCode::NO_CONTENT, "{}", unlinked.text);
-        let id = fleet.plan(&new, json!({"skip_gate": true})).await;
-        let started = command(&world, &id, &admin, "start").await;
-        assert_eq!(
-            started.text("state"),
-            "awaiting_approval",
-            "{}",
-            started.body
-        );
+        let id = submitted(&fleet, &new, &admin).await;
         is_dependent(&command(&world, &id, &operator, "approve").await);
     }
 }

@@ -147,9 +147,22 @@ impl Site {
         self.send(replica, browser, request).await
     }
 
-    /// Sends a form from another site, without cookies.
+    /// Sends a form from another site in a browser without cookies.
     pub(crate) async fn post_form(
         &self,
+        replica: usize,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> Answer {
+        let mut browser = Browser::default();
+        self.post_form_in(&mut browser, replica, path, fields).await
+    }
+
+    /// Sends a form from another site. The request carries no cookie of the browser, which keeps
+    /// those that the answer sets.
+    async fn post_form_in(
+        &self,
+        browser: &mut Browser,
         replica: usize,
         path: &str,
         fields: &[(&str, &str)],
@@ -163,7 +176,7 @@ impl Site {
             .header(header::ORIGIN, "https://idp.test")
             .body(Body::from(form))
             .unwrap();
-        self.send(replica, &mut Browser::default(), request).await
+        self.send(replica, browser, request).await
     }
 
     /// Sends a request to the first replica.
@@ -699,8 +712,9 @@ async fn an_unsolicited_response_signs_in_where_the_connection_allows_it_once() 
         let acs = format!("/sso/{}/saml/acs", site.org());
         let xml = response(&site, &provider, None, "u", &["staff"]);
         let fields = [("SAMLResponse", xml.as_str())];
-        let accepted = site.post_form(1, &acs, &fields).await;
         let mut browser = Browser::default();
+        let accepted = site.post_form_in(&mut browser, 1, &acs, &fields).await;
+        let mut again = browser.clone();
         let done = site.get(0, &mut browser, accepted.location()).await;
         assert_eq!(
             (done.status, done.location()),
@@ -708,14 +722,38 @@ async fn an_unsolicited_response_signs_in_where_the_connection_allows_it_once() 
             "{}",
             done.text
         );
-        let again = site
-            .get(0, &mut Browser::default(), accepted.location())
-            .await;
-        assert_refused(&again, &Browser::default());
+        assert_eq!(browser.value(ATTEMPT), None);
+        let refused = site.get(0, &mut again, accepted.location()).await;
+        assert_refused(&refused, &again);
         let roles = site.roles(&browser).await.to_string();
         assert!(roles.contains("reader"), "{roles}");
         let refused = site.post_form(0, &acs, &fields).await;
         assert_refused(&refused, &Browser::default());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_ticket_of_an_unsolicited_response_signs_in_no_other_browser() {
+    for site in sites().await {
+        let provider = SamlProvider::new("https://idp.test/saml");
+        let mut settings = saml(&site, &provider);
+        settings["saml"]["allow_unsolicited"] = json!(true);
+        let admin = site.connect(&settings).await;
+        let acs = format!("/sso/{}/saml/acs", site.org());
+        let mut other = Browser::default();
+        site.begin(&mut other).await;
+        // A browser without the cookie, and one with the cookie of its own attempt.
+        for (suffix, mut victim) in [("1", Browser::default()), ("2", other)] {
+            let xml = response(&site, &provider, None, suffix, &["staff"]);
+            let fields = [("SAMLResponse", xml.as_str())];
+            let mut author = Browser::default();
+            let accepted = site.post_form_in(&mut author, 1, &acs, &fields).await;
+            assert!(author.value(ATTEMPT).is_some());
+            let refused = site.get(0, &mut victim, accepted.location()).await;
+            assert_refused(&refused, &victim);
+            let reason = site.last_refusal(&admin).await.to_string();
+            assert!(reason.contains("another browser or session"), "{reason}");
+        }
     }
 }
 
@@ -730,7 +768,7 @@ async fn an_unsolicited_response_does_not_replace_the_session_of_another_user() 
         let send = async |suffix: &str, browser: &mut Browser| {
             let xml = response(&site, &provider, None, suffix, &["staff"]);
             let fields = [("SAMLResponse", xml.as_str())];
-            let accepted = site.post_form(1, &acs, &fields).await;
+            let accepted = site.post_form_in(browser, 1, &acs, &fields).await;
             site.get(0, browser, accepted.location()).await
         };
         let Credential::Session(secret) = site.world.user(site.org(), Role::Reader).await else {

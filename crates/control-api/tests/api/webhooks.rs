@@ -4,7 +4,8 @@ use crate::fleet::Fleet;
 use crate::world::{Answer, Credential, World, worlds};
 use axum::http::{Method, StatusCode};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use control_auth::WebhookKey;
+use control_app::Error;
+use control_auth::{MasterKey, SealError, Sealer, WebhookKey};
 use control_testkit::{Database, Receiver, empty};
 use control_wire::WebhookId;
 use jiff::{SignedDuration, Timestamp};
@@ -20,6 +21,11 @@ const WEBHOOKS: &str = "/projects/{project}/webhooks";
 /// Later than the second attempt of a delivery.
 fn a_little_later() -> Timestamp {
     Timestamp::now() + SignedDuration::from_secs(11)
+}
+
+/// Later than the moment when the result of a first attempt is missed.
+fn in_two_minutes() -> Timestamp {
+    Timestamp::now() + SignedDuration::from_mins(2)
 }
 
 struct Made {
@@ -163,6 +169,59 @@ async fn a_receiver_that_fails_is_asked_again_later_with_the_same_id() {
         );
         assert_eq!(received[0].header("webhook-id"), queued.text("id"));
         assert_eq!(received[0].body, received[1].body);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_without_the_master_key_uses_up_no_attempt() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let receiver = Receiver::answering("200 OK");
+        let key = world.full_key().await;
+        let webhook = make(&world, &key, &receiver.url(), &["drift.opened"]).await;
+        test(&world, &key, &webhook).await;
+        let other = MasterKey::new(&[2; 32]).unwrap();
+        let other = Sealer::new(vec![other]).unwrap();
+        world.app.replace_master_keys(other);
+        let failed = world.app.send_webhook(webhook.id).await.unwrap_err();
+        assert!(
+            matches!(failed, Error::Seal(SealError::UnknownKey)),
+            "{failed}"
+        );
+        let listed = deliveries(&world, &key, &webhook).await;
+        let (state, attempts) = (&listed[0]["state"], &listed[0]["attempts"]);
+        assert_eq!((state, attempts), (&json!("pending"), &json!(0)));
+        world.app.send_webhook(webhook.id).await.unwrap();
+        assert!(receiver.received().is_empty(), "it is due after a minute");
+        world.allow_private_addresses(in_two_minutes);
+        round(&world, false).await;
+        let listed = deliveries(&world, &key, &webhook).await;
+        let (state, attempts) = (&listed[0]["state"], &listed[0]["attempts"]);
+        assert_eq!((state, attempts), (&json!("delivered"), &json!(1)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delivery_with_an_unreadable_column_is_a_failed_attempt() {
+    for mut world in worlds().await {
+        world.allow_private_addresses(Timestamp::now);
+        let key = world.full_key().await;
+        let url = "http://127.0.0.1:1/";
+        let webhook = make(&world, &key, url, &["drift.opened"]).await;
+        test(&world, &key, &webhook).await;
+        let mut tx = world.store.begin().await.unwrap();
+        let found = tx.webhook(webhook.id).await.unwrap().unwrap();
+        let (mut value, version) = (found.value, found.version);
+        value.url = "nowhere".to_owned();
+        tx.update_webhook(&value, None, version).await.unwrap();
+        tx.commit().await.unwrap();
+        world.app.send_webhook(webhook.id).await.unwrap();
+        let listed = deliveries(&world, &key, &webhook).await;
+        assert_eq!(listed[0]["attempts"], 1);
+        assert_eq!(
+            listed[0]["last_error"],
+            "not sent: column url cannot be read"
+        );
     }
 }
 

@@ -161,17 +161,23 @@ impl App {
         self.commit_all(tx, &call, changes).await
     }
 
-    /// Stores the bundles that nodes with open drifts run by now.
+    /// Stores the bundles that nodes with open drifts run by now, page by page: nodes that report
+    /// another one each time delay no others.
     async fn note_changed_drifts(&self) -> Result<(), Error> {
-        let found = self
-            .store
-            .read()
-            .await?
-            .changed_drifts(DRIFTS_PER_TRANSACTION)
-            .await?;
-        if found.is_empty() {
-            return Ok(());
+        let mut last = None;
+        loop {
+            let mut tx = self.store.read().await?;
+            let page = tx.changed_drifts(last, DRIFTS_PER_TRANSACTION).await?;
+            drop(tx);
+            last = page.last().map(|found| found.value.node);
+            if last.is_none() {
+                return Ok(());
+            }
+            self.store_changed(page).await?;
         }
+    }
+
+    async fn store_changed(&self, found: Vec<Versioned<Drift>>) -> Result<(), Error> {
         let mut tx = self.store.begin().await?;
         tx.lock_audit().await?;
         for Versioned { value, version } in found {

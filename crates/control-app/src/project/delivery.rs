@@ -6,7 +6,7 @@
 use crate::app::App;
 use crate::error::Error;
 use crate::metric;
-use control_auth::WebhookKey;
+use control_auth::{SealError, WebhookKey};
 use control_domain::{
     Project, Refusal, Webhook, WebhookAttempt, WebhookDelivery, WebhookDeliveryState, WebhookEvent,
 };
@@ -215,8 +215,8 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error::Store`] if the database does not answer; a started attempt is due again after a
-    /// minute.
+    /// [`Error::Store`] if the database does not answer, [`Error::Seal`] if this replica lacks the
+    /// master key of the secret; a started attempt is due again after a minute, and not counted.
     pub async fn send_webhook(&self, id: WebhookId) -> Result<(), Error> {
         let begun = self.now();
         for _ in 0..MAX_CONSECUTIVE_DELIVERIES {
@@ -239,8 +239,10 @@ impl App {
             }
             let attempt = match self.attempt(&webhook.value, &delivery).await {
                 Ok(attempt) => attempt,
-                // Due again after a minute.
-                Err(error @ Error::Store(_)) => return Err(error),
+                Err(error) if is_passing(&error) => {
+                    self.withdraw_attempt(delivery).await?;
+                    return Err(error);
+                }
                 Err(error) => WebhookAttempt {
                     status: None,
                     error: Some(format!("not sent: {error}")),
@@ -251,6 +253,14 @@ impl App {
             }
         }
         Ok(())
+    }
+
+    /// Records that an attempt could not be made by this replica, or now.
+    async fn withdraw_attempt(&self, delivery: WebhookDelivery) -> Result<(), Error> {
+        let attempts = delivery.attempts;
+        let mut tx = self.store.begin().await?;
+        tx.update_delivery(&delivery.withdraw(), attempts).await?;
+        Ok(tx.commit().await?)
     }
 
     /// Records the result of an attempt; returns true if the receiver accepted the delivery.
@@ -320,6 +330,17 @@ impl App {
             },
         })
     }
+}
+
+/// Returns true for a failure that another replica may not have, or that passes: a database without
+/// answer, or a master key that this replica has not read yet. Others would fail at each attempt, so
+/// that they count as failed ones.
+fn is_passing(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Store(StoreError::Unavailable(_) | StoreError::Stale | StoreError::Unwritable)
+            | Error::Seal(SealError::UnknownKey)
+    )
 }
 
 /// JSON body of a delivery.

@@ -53,6 +53,16 @@ pub struct SsoStart {
     pub browser: Secret,
 }
 
+/// A verified SAML response that waits for its browser.
+#[derive(Debug)]
+pub struct SsoTicket {
+    /// Single-use secret for the URL that the browser is redirected to.
+    pub secret: Secret,
+    /// Secret for the cookie of the browser that posted an unsolicited response, which binds the
+    /// ticket to it; `None` for an attempt, whose browser has its cookie.
+    pub browser: Option<Secret>,
+}
+
 /// A completed sign-in.
 #[derive(Debug)]
 pub struct SsoOutcome {

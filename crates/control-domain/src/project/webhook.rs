@@ -282,6 +282,16 @@ impl WebhookDelivery {
         }
     }
 
+    /// Takes back an attempt that could not be made here: it is not counted, and is due again when the
+    /// result of the begun one would be missed.
+    #[must_use]
+    pub fn withdraw(self) -> Self {
+        Self {
+            attempts: self.attempts.saturating_sub(1),
+            ..self
+        }
+    }
+
     /// Records the result of an attempt.
     #[must_use]
     pub fn end(self, attempt: WebhookAttempt, now: Timestamp) -> Self {

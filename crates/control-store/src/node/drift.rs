@@ -24,6 +24,19 @@ macro_rules! select {
     };
 }
 
+/// Open drifts after a node, whose node reports another bundle than is stored. Read from the open
+/// drifts, which are few, so that a round costs no look at the fleet.
+const CHANGED: &str = "SELECT d.id AS id, d.org_id AS org_id, d.project_id AS project_id,
+                         d.node_id AS node_id, d.state AS state, d.desired_bundle_id AS desired,
+                         h.active_bundle_id AS active, d.opened_at AS opened_at,
+                         d.resolved_at AS resolved_at, d.resolution AS resolution,
+                         d.version AS version
+                       FROM drift d JOIN node_heartbeats h ON h.node_id = d.node_id
+                       WHERE d.state = 'open' AND d.node_id > $1 AND h.diverged_at IS NOT NULL
+                         AND h.is_drifting = 1
+                         AND h.active_bundle_id IS DISTINCT FROM d.active_bundle_id
+                       ORDER BY d.node_id LIMIT $2";
+
 /// Filter of a project's drift events; absent fields admit all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DriftFilter {
@@ -99,22 +112,15 @@ impl Transaction {
         rows.iter().map(returned).collect()
     }
 
-    /// Up to `limit` open drifts of nodes that report another bundle by now than is stored, each with
-    /// that bundle.
+    /// Up to `limit` open drifts of nodes after `after` that report another bundle by now than is
+    /// stored, each with that bundle, in the order of nodes.
     pub async fn changed_drifts(
         &mut self,
+        after: Option<NodeId>,
         limit: i64,
     ) -> Result<Vec<Versioned<Drift>>, StoreError> {
-        let list = "SELECT d.id AS id, d.org_id AS org_id, d.project_id AS project_id,
-                      d.node_id AS node_id, d.state AS state, d.desired_bundle_id AS desired,
-                      h.active_bundle_id AS active, d.opened_at AS opened_at,
-                      d.resolved_at AS resolved_at, d.resolution AS resolution,
-                      d.version AS version
-                    FROM node_heartbeats h JOIN drift d ON d.node_id = h.node_id
-                    WHERE h.diverged_at IS NOT NULL AND h.is_drifting = 1 AND d.state = 'open'
-                      AND h.active_bundle_id IS DISTINCT FROM d.active_bundle_id
-                    ORDER BY h.node_id LIMIT $1";
-        let rows = sql(list).bind(limit).rows(self).await?;
+        let after = after.map(|node| node.to_string()).unwrap_or_default();
+        let rows = sql(CHANGED).bind(after).bind(limit).rows(self).await?;
         rows.iter().map(Drift::read).collect()
     }
 
@@ -207,5 +213,27 @@ impl Record for Drift {
             resolution: resolution.transpose()?,
         };
         versioned(drift, row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CHANGED;
+    use crate::store::Store;
+    use sqlx::{Row, query};
+
+    #[tokio::test]
+    async fn changed_drifts_are_read_from_the_open_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("test.db");
+        let url = format!("sqlite://{}?mode=rwc", file.display());
+        let store = Store::open(&url).await.unwrap();
+        let mut tx = store.read().await.unwrap();
+        let explained = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {CHANGED}"));
+        let rows = query(explained).fetch_all(tx.connection()).await.unwrap();
+        let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
+        let drifts = "SEARCH d USING INDEX drift_one_open (node_id>?)";
+        assert_eq!(plan[0], drifts, "{plan:#?}");
+        assert_eq!(plan.len(), 2, "nothing is sorted: {plan:#?}");
     }
 }

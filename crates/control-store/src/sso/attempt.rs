@@ -9,6 +9,7 @@ use control_domain::{SsoAttemptContents, SsoPurpose};
 use control_sso::AssertedUser;
 use control_wire::OrgId;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use sqlx::any::AnyRow;
 
 /// A sign-in in progress, or a verified response that waits for its browser.
@@ -16,8 +17,8 @@ use sqlx::any::AnyRow;
 pub struct SsoPending<T> {
     /// Hash of the single-use secret that identifies it.
     pub hash: String,
-    /// Hash of the cookie secret of the browser that began the sign-in; empty for an unsolicited
-    /// response, which no browser asked for.
+    /// Hash of the cookie secret of the browser that began the sign-in, or that posted an
+    /// unsolicited response.
     pub browser_hash: String,
     /// Organization of the connection.
     pub org: OrgId,
@@ -29,6 +30,18 @@ pub struct SsoPending<T> {
     pub purpose: SsoPurpose,
     /// Time of expiry.
     pub ends_at: Timestamp,
+}
+
+/// A verified SAML response under its ticket. Its JSON is the user's, with one more field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SsoTicketContents {
+    /// The user that the response asserts.
+    #[serde(flatten)]
+    pub asserted: AssertedUser,
+    /// True if no browser asked for the response; false for a ticket of an earlier release, which
+    /// did not say.
+    #[serde(default)]
+    pub is_unsolicited: bool,
 }
 
 impl Transaction {
@@ -61,7 +74,7 @@ impl Transaction {
     /// Stores a verified response that waits for its browser.
     pub async fn insert_sso_ticket(
         &mut self,
-        ticket: &SsoPending<AssertedUser>,
+        ticket: &SsoPending<SsoTicketContents>,
     ) -> Result<(), StoreError> {
         let insert = "INSERT INTO sign_in_tickets
                         (hash, browser_hash, org_id, asserted, return_to, user_id, is_trial, is_proof, ends_at)
@@ -74,7 +87,7 @@ impl Transaction {
     pub async fn take_sso_ticket(
         &mut self,
         hash: &str,
-    ) -> Result<Option<SsoPending<AssertedUser>>, StoreError> {
+    ) -> Result<Option<SsoPending<SsoTicketContents>>, StoreError> {
         let delete = "DELETE FROM sign_in_tickets WHERE hash = $1
                       RETURNING hash, browser_hash, org_id, asserted, return_to, user_id, is_trial,
                         is_proof, ends_at";

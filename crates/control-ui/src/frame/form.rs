@@ -14,6 +14,8 @@ use std::collections::BTreeMap;
 
 /// Maximum number of characters of a value that the notice of a conflict shows.
 const MAX_VALUE_CHARS: usize = 200;
+/// Hidden fields that say what the form's page showed. After a conflict they say what is stored.
+const SHOWN: [&str; 2] = ["version", "client_secret_id"];
 
 /// Faults of a form.
 #[derive(Clone, Debug, Default)]
@@ -288,9 +290,16 @@ impl Form {
             stored: word(value),
             entered: word(self.fields.get(name)),
         });
+        let differences = pairs.filter(|pair| pair.stored != pair.entered).collect();
+        let shown = SHOWN
+            .iter()
+            .filter_map(|name| Some((*name, stored.given(name)?)));
+        let fields = shown.fold(self.fields, |fields, (name, value)| {
+            fields.with(name, value)
+        });
         Self {
-            differences: pairs.filter(|pair| pair.stored != pair.entered).collect(),
-            fields: self.fields.with("version", stored.get("version")),
+            differences,
+            fields,
             ..self
         }
     }

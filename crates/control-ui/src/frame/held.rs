@@ -17,7 +17,16 @@ pub(crate) const PROOF_FIELDS: [&str; 2] = ["proof_code", "proof_password"];
 /// The secret field with several lines.
 const KEY: &str = "private_key_pem";
 /// Fields that the page fills itself.
-const UNTYPED: [&str; 7] = ["return", "token", "secret", "version", "do", "org", "email"];
+const UNTYPED: [&str; 8] = [
+    "return",
+    "token",
+    "secret",
+    "client_secret_id",
+    "version",
+    "do",
+    "org",
+    "email",
+];
 /// Maximum height of a text area, in lines.
 const MAX_ROWS: usize = 12;
 

@@ -82,8 +82,8 @@ async fn respond(
         .collect();
     let own_name = Fields::filled(&[("version", &version), ("name", &name)]);
     let own_rules = filled(rules).with("version", &version);
-    let form = |refused: Option<Form>, stored: Fields| match refused {
-        Some(form) => form.beside(&stored, &choices),
+    let form = |refused: Option<Form>, stored: Fields, names: &[(String, String)]| match refused {
+        Some(form) => form.beside(&stored, names),
         None => Form::new(csrf, stored),
     };
     let tenant = project.tenant();
@@ -96,8 +96,8 @@ async fn respond(
             .as_ref()
             .map(|weaker| waiting(rules, weaker, caller.call.actor.user())),
         standing: sentence_of(rules),
-        policy: form(policy, own_rules),
-        name: form(refused, own_name),
+        policy: form(policy, own_rules, &choices),
+        name: form(refused, own_name, &[]),
         rules: choices,
         version,
         may_rename: caller.may(Access::WRITE_PROJECTS, project.tenant()),

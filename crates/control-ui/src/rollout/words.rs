@@ -88,22 +88,18 @@ fn running(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
     format!("{} of {all} {verb} “{bundle}”", number(moved.ready))
 }
 
-/// Sentence on a completed rollout. Nodes that a batch may miss follow their orders later.
+/// Sentence on a completed rollout. Nodes that a batch may miss follow their orders later, which is not
+/// counted: the numbers are those of its end, and so is the tense.
 fn completed(bundle: &str, moved: Moved) -> String {
     let Moved { ordered, ready, .. } = moved;
     let missing = moved.unreported();
     match (ordered, missing) {
         (_, 1..) => format!(
-            "{} of {} {} “{bundle}”; {} {}.",
+            "When it completed, {} of {} ran “{bundle}”; {} {} away.",
             number(ready),
             count(ordered, "node"),
-            pick(ready, "runs", "run"),
             number(missing),
-            pick(
-                missing,
-                "follows when it returns",
-                "follow when they return"
-            )
+            pick(missing, "was", "were")
         ),
         (1, _) => format!("The node runs “{bundle}”."),
         (..=0, _) => "Completed: none of its nodes is left.".to_owned(),
@@ -302,12 +298,12 @@ pub(crate) mod tests {
             (
                 64,
                 61,
-                "61 of 64 nodes run “cart”; 3 follow when they return.",
+                "When it completed, 61 of 64 nodes ran “cart”; 3 were away.",
             ),
             (
                 64,
                 63,
-                "63 of 64 nodes run “cart”; 1 follows when it returns.",
+                "When it completed, 63 of 64 nodes ran “cart”; 1 was away.",
             ),
             // One of the 64 nodes was deleted.
             (63, 63, "All 63 nodes run “cart”."),

@@ -62,6 +62,22 @@ async fn a_policy_that_was_changed_is_not_replaced_unseen() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_project_with_the_name_of_a_rule_is_shown_by_its_name() {
+    let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
+    let (page, rename) = ("/projects/{project}/policy", "/projects/{project}");
+    let shown = world.get(page, &world.admin).await;
+    let late = shown.version(&world.path(rename)).to_owned();
+    let done = world
+        .submit(page, rename, &world.admin, &[("name", "all")])
+        .await;
+    assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    let name = [("version", late.as_str()), ("name", "late")];
+    let refused = world.submit(page, rename, &world.admin, &name).await;
+    let notice = conflict(&refused);
+    assert!(notice.contains("<code>all</code>"), "{notice}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_agreement_to_a_policy_that_was_replaced_is_refused() {
     let world = World::new(Database::sqlite(), SessionCookie::Tls).await;
     let page = "/projects/{project}/policy";
@@ -113,6 +129,48 @@ async fn a_certificate_that_was_replaced_is_not_replaced_unseen() {
         assert!(!refused.text.contains("PRIVATE KEY"), "{}", refused.text);
         let done = send(refused.version(&path), "region:iad").await;
         assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chain_that_was_replaced_is_shown_by_its_fingerprint() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let page = format!("/projects/{{project}}/certificates/{}", fleet.certificate);
+        let path = world.path(&page);
+        let late = world
+            .get(&page, &world.admin)
+            .await
+            .version(&path)
+            .to_owned();
+        let send = async |version: &str, pair: &(String, String)| {
+            let fields = [
+                ("version", version),
+                ("name", "shop"),
+                ("chain_pem", pair.0.as_str()),
+                ("private_key_pem", pair.1.as_str()),
+                ("labels", "region:dub"),
+            ];
+            world.submit(&page, &page, &world.admin, &fields).await
+        };
+        let (first, second) = (certificate_and_key(), certificate_and_key());
+        let done = send(&late, &first).await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+        let call = world.call().await;
+        let stored = world
+            .app
+            .certificate(&call, world.project, fleet.certificate);
+        let facts = stored.await.unwrap().value.facts;
+        // Nothing else differs than the chain and its key.
+        let refused = send(&late, &second).await;
+        let notice = conflict(&refused);
+        let (fingerprint, end) = (facts.fingerprint, facts.not_after.to_string());
+        for part in [fingerprint.as_str(), end.as_str(), "another chain"] {
+            assert!(notice.contains(part), "{part}: {notice}");
+        }
+        // The same chain is no difference.
+        let refused = send(&late, &first).await;
+        assert!(!conflict(&refused).contains(": stored"), "{}", refused.text);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::ctl::client::Call;
 use crate::ctl::deploy::{Deployment, preview};
 use crate::ctl::error::CtlError;
 use crate::ctl::lookup::text;
+use crate::ctl::output::escape::inline;
 use crate::ctl::output::report;
 use crate::ctl::value::is_within;
 use serde_json::{Map, Value};
@@ -22,7 +23,9 @@ impl Deployment<'_> {
         Ok(None)
     }
 
-    /// Returns the rollout of this bundle that would be repeated, and has not ended.
+    /// Returns the rollout of this bundle to the same nodes that has not ended. Its nodes take part in
+    /// no other one, so it goes on with its own settings: those of the command line that differ are
+    /// reported.
     pub(super) async fn under_way(&self, bundle: &str) -> Result<Option<Value>, CtlError> {
         let list = format!("{}/rollouts", self.project);
         let query = format!("{list}?bundle={bundle}");
@@ -32,10 +35,19 @@ impl Deployment<'_> {
             }
             let path = format!("{list}/{}", text(&found, "id"));
             let rollout = self.lookup.client.json(&Call::get(path.as_str())).await?;
-            if is_same_plan(&self.rollout, &rollout) && self.has_same_nodes(&path, &rollout).await?
+            if !has_same_labels(&self.rollout, &rollout)
+                || !self.has_same_nodes(&path, &rollout).await?
             {
-                return Ok(Some(rollout));
+                continue;
             }
+            let kept = kept_settings(&self.rollout, &rollout);
+            if !kept.is_empty() {
+                let (id, kept) = (inline(text(&rollout, "id")), kept.join(", "));
+                report(&format!(
+                    "rollout {id} of the same bytes is under way and goes on with its own settings: {kept}"
+                ));
+            }
+            return Ok(Some(rollout));
         }
         Ok(None)
     }
@@ -47,8 +59,8 @@ impl Deployment<'_> {
             return Ok(nodes == Some(preview::nodes(&self.preview)));
         };
         let nodes = self.lookup.all(&format!("{path}/nodes"), None).await?;
-        let nodes: BTreeSet<&str> = nodes.iter().map(|node| text(node, "id")).collect();
-        Ok(nodes == named)
+        let nodes = nodes.iter().map(|node| text(node, "id").to_owned());
+        Ok(nodes.collect::<BTreeSet<String>>() == named)
     }
 
     /// Returns true if a new rollout would change nothing: bundles with these bytes are ordered, none
@@ -89,10 +101,11 @@ impl Deployment<'_> {
     }
 }
 
-/// Returns the IDs of the nodes that the command line names.
-fn named_nodes(fields: &Fields) -> Option<BTreeSet<&str>> {
+/// Returns the IDs of the nodes that the command line names, in lower case as in answers.
+fn named_nodes(fields: &Fields) -> Option<BTreeSet<String>> {
     let nodes = fields.get("nodes")?.as_array()?;
-    Some(nodes.iter().filter_map(Value::as_str).collect())
+    let ids = nodes.iter().filter_map(Value::as_str);
+    Some(ids.map(str::to_ascii_lowercase).collect())
 }
 
 fn is_under_way(state: &str) -> bool {
@@ -102,12 +115,17 @@ fn is_under_way(state: &str) -> bool {
     )
 }
 
-/// Returns true if the rollout has the labels and all settings of the command line. Settings that
-/// the command line leaves out are not compared.
-fn is_same_plan(given: &Fields, rollout: &Value) -> bool {
-    let own = |name: &str| rollout.get(name).unwrap_or(&Value::Null);
+/// Returns true if the rollout selects nodes by the labels of the command line.
+fn has_same_labels(given: &Fields, rollout: &Value) -> bool {
     let no_labels = Value::Object(Map::new());
     let labels = given.get("labels").unwrap_or(&no_labels);
+    rollout.get("labels") == Some(labels)
+}
+
+/// Returns the settings of the rollout that differ from the command line, as flags, with their values
+/// unless these are objects. Settings that the command line leaves out are not compared.
+fn kept_settings(given: &Fields, rollout: &Value) -> Vec<String> {
+    let own = |name: &str| rollout.get(name).unwrap_or(&Value::Null);
     let is_same = |(name, value): (&String, &Value)| match name.as_str() {
         "labels" | "nodes" => true,
         "skip_gate" => *value != Value::Bool(true) || own("gate").is_null(),
@@ -115,7 +133,18 @@ fn is_same_plan(given: &Fields, rollout: &Value) -> bool {
         "needs_approval" => *value != Value::Bool(true) || own(name) == value,
         name => is_within(value, own(name)),
     };
-    own("labels") == labels && given.iter().all(is_same)
+    let differing = given.iter().filter(|field| !is_same(*field));
+    let shown = differing.map(|(name, _)| {
+        let flag = match name.as_str() {
+            "skip_gate" => "gate".to_owned(),
+            name => name.replace('_', "-"),
+        };
+        match own(name) {
+            Value::Object(_) => flag,
+            value => format!("{flag} {}", inline(&value.to_string())),
+        }
+    });
+    shown.collect()
 }
 
 /// Returns true if a rollout to nodes with these labels includes the node. Nodes that wait for the
@@ -123,7 +152,9 @@ fn is_same_plan(given: &Fields, rollout: &Value) -> bool {
 fn is_chosen(node: &Value, labels: &Value) -> bool {
     let own = node.get("labels").unwrap_or(&Value::Null);
     let is_waiting = node.get("requested_labels").is_some_and(Value::is_object);
-    !is_waiting && (labels.is_null() || is_within(labels, own))
+    let wanted = labels.as_object().into_iter().flatten();
+    let mut pairs = wanted.map(|(name, value)| own.get(name) == Some(value));
+    !is_waiting && pairs.all(|is_same| is_same)
 }
 
 /// Returns true if the node was ordered to run one of the bundles, has accepted that order, and
@@ -165,30 +196,38 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_the_same_if_its_labels_and_given_settings_are() {
+    fn a_rollout_under_way_keeps_its_settings_and_names_those_that_differ() {
         let rollout = json!({"labels": {"tier": "edge"}, "soak_secs": 60, "gate": {"min_requests": 100, "p99_slack_ms": 10},
             "needs_approval": true});
-        for (given, same) in [
-            (json!({"labels": {"tier": "edge"}}), true),
-            (json!({}), false),
-            (json!({"labels": {"tier": "core"}}), false),
+        for (given, kept) in [
+            (json!({"soak_secs": 1}), &["soak-secs 60"][..]),
+            (json!({}), &[]),
+            (json!({"soak_secs": 60, "gate": {"min_requests": 100}}), &[]),
+            (json!({"skip_gate": true}), &["gate"]),
+            (json!({"skip_gate": false, "needs_approval": false}), &[]),
             (
-                json!({"labels": {"tier": "edge"}, "soak_secs": 60, "gate": {"min_requests": 100}}),
-                true,
-            ),
-            (json!({"labels": {"tier": "edge"}, "soak_secs": 1}), false),
-            (
-                json!({"labels": {"tier": "edge"}, "skip_gate": true}),
-                false,
-            ),
-            (
-                json!({"labels": {"tier": "edge"}, "skip_gate": false, "needs_approval": false}),
-                true,
+                json!({"not_before": "2026-11-30T08:00:00Z", "gate": {"min_requests": 1}}),
+                &["gate", "not-before null"],
             ),
         ] {
             let given = given.as_object().unwrap();
-            assert_eq!(is_same_plan(given, &rollout), same, "{given:?}");
+            assert_eq!(kept_settings(given, &rollout), kept, "{given:?}");
         }
+        for (given, same) in [
+            (json!({"labels": {"tier": "edge"}, "soak_secs": 1}), true),
+            (json!({}), false),
+            (json!({"labels": {"tier": "core"}}), false),
+        ] {
+            let given = given.as_object().unwrap();
+            assert_eq!(has_same_labels(given, &rollout), same, "{given:?}");
+        }
+    }
+
+    #[test]
+    fn nodes_are_named_in_capitals_too() {
+        let fields = json!({"nodes": ["01900000-0000-7000-8000-00000000ABCD"]});
+        let named = named_nodes(fields.as_object().unwrap()).unwrap();
+        assert!(named.contains("01900000-0000-7000-8000-00000000abcd"));
     }
 
     #[test]

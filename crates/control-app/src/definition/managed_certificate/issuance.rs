@@ -297,14 +297,3 @@ fn lease_names(value: &ManagedCertificate) -> Vec<String> {
     names.sort_unstable();
     names
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_issued_certificate_whose_name_is_taken_is_not_ordered_again() {
-        assert!(IssuanceFault::NameTaken.keeps_order());
-        assert!(!IssuanceFault::NotPermitted.keeps_order());
-    }
-}

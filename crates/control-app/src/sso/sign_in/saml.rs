@@ -1,7 +1,7 @@
 //! Second half of a SAML sign-in: the posted response, and the ticket for the browser that began
 //! the sign-in.
 
-use super::SsoOutcome;
+use super::{SsoOutcome, SsoTicket};
 use crate::app::App;
 use crate::call::visit::Visit;
 use crate::error::Error;
@@ -16,7 +16,7 @@ use control_domain::{
 };
 use control_sso::AssertedUser;
 use control_sso::saml::{Claims, Expected, SamlError, Solicited, accept};
-use control_store::{SsoPending, StoreError, Versioned};
+use control_store::{SsoPending, SsoTicketContents, StoreError, Versioned};
 use control_wire::OrgId;
 use jiff::Timestamp;
 
@@ -30,7 +30,9 @@ struct BegunBySaml {
 
 impl App {
     /// Accepts a SAML response; returns a one-time ticket, which the browser presents with its
-    /// cookies. It posts the response from the provider's site, so the request carries none.
+    /// cookies. It posts the response from the provider's site, so the request carries none. An
+    /// unsolicited response has no attempt with a cookie: the ticket brings one, so that its URL
+    /// signs in no other browser.
     ///
     /// # Errors
     ///
@@ -41,7 +43,7 @@ impl App {
         org: OrgId,
         response: &str,
         relay_state: &str,
-    ) -> Result<Secret, Error> {
+    ) -> Result<SsoTicket, Error> {
         let begun = self.begun_by_saml(visit, org, response, relay_state).await;
         let (purpose, arrived) = match begun {
             Ok(begun) => {
@@ -58,12 +60,22 @@ impl App {
                     let noted = self.note_failure(visit, org, false, asserted, refusal.into());
                     return Err(noted.await);
                 }
-                let ticket = self.new_secret();
+                let (browser_hash, browser) = match browser_hash {
+                    Some(hash) => (hash, None),
+                    None => {
+                        let browser = self.new_secret();
+                        (browser.hash(), Some(browser))
+                    }
+                };
+                let secret = self.new_secret();
                 let pending = SsoPending {
-                    hash: ticket.hash(),
-                    browser_hash: browser_hash.unwrap_or_default(),
+                    hash: secret.hash(),
+                    browser_hash,
                     org,
-                    contents: arrival.asserted,
+                    contents: SsoTicketContents {
+                        asserted: arrival.asserted,
+                        is_unsolicited: arrival.is_unsolicited,
+                    },
                     return_to: arrival.return_to,
                     purpose,
                     ends_at: visit.now + SSO_TICKET_LIFETIME,
@@ -71,7 +83,7 @@ impl App {
                 let mut tx = self.store.begin().await?;
                 tx.insert_sso_ticket(&pending).await?;
                 tx.commit().await?;
-                Ok(ticket)
+                Ok(SsoTicket { secret, browser })
             }
             Err(failure) => {
                 let is_trial = purpose.is_trial();
@@ -200,7 +212,7 @@ impl App {
     }
 
     /// Completes a SAML sign-in with the ticket of its response, presented by the browser that
-    /// began it, or by any one for an unsolicited response.
+    /// began it, or that posted an unsolicited response.
     ///
     /// # Errors
     ///
@@ -228,13 +240,14 @@ impl App {
         tx.commit().await?;
         let found = found.filter(|found| found.org == org && visit.now < found.ends_at);
         let pending = found.ok_or(SsoRefusal::NoAttempt)?;
-        let is_unsolicited = pending.browser_hash.is_empty();
-        if !is_unsolicited {
-            check_browser(&pending, browser)?;
-        }
+        check_browser(&pending, browser)?;
+        let SsoTicketContents {
+            asserted,
+            is_unsolicited,
+        } = pending.contents;
         Ok(Arrival {
             org,
-            asserted: pending.contents,
+            asserted,
             return_to: pending.return_to,
             purpose: pending.purpose,
             is_unsolicited,

@@ -21,6 +21,8 @@ use control_wire::{CertificateId, ManagedCertificateId, ProjectId};
 use jiff::Timestamp;
 use std::sync::Arc;
 
+const CHAIN: &str = "chain_pem";
+
 #[derive(Template)]
 #[template(path = "certificate.html")]
 struct CertificatePage {
@@ -77,7 +79,7 @@ pub(super) async fn respond(
         ("labels", &labels.join(" ")),
     ]);
     let form = match refused {
-        Some(form) => form.beside(&stored, &[]),
+        Some(form) => beside(form, stored, &certificate),
         None => Form::new(&caller.visit.csrf, stored),
     };
     let tenant = certificate.tenant;
@@ -104,6 +106,24 @@ pub(super) async fn respond(
         labels,
         name,
     }))
+}
+
+/// After a conflict, shows the stored chain beside that of the form, by fingerprint and validity: the
+/// form has no chain until one is entered, so a replaced one would be replaced again unseen.
+fn beside(form: Form, stored: Fields, certificate: &Certificate) -> Form {
+    let facts = &certificate.facts;
+    let own = format!(
+        "SHA-256 {}, valid from {} until {}",
+        facts.fingerprint, facts.not_before, facts.not_after
+    );
+    let entered = form.value(CHAIN).to_owned();
+    let words = entered.split_whitespace();
+    let shown = if words.eq(certificate.chain_pem.split_whitespace()) {
+        own.clone()
+    } else {
+        "another chain".to_owned()
+    };
+    form.beside(&stored.with(CHAIN, &own), &[(entered, shown)])
 }
 
 /// The managed certificate that renews this one.

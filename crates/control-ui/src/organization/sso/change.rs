@@ -15,7 +15,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{NO_VERSION, Versioned, acs_path};
 use control_domain::{GroupMapping, OidcSettings, SamlSettings, SsoConnection, SsoSettings};
-use control_wire::OrgId;
+use control_wire::{OrgId, SecretId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use zeroize::Zeroizing;
@@ -24,6 +24,9 @@ use zeroize::Zeroizing;
 pub(crate) const MAX_FORM_BYTES: usize = 512 * 1024;
 
 const GROUPS: &str = "group_mapping";
+/// Hidden field with the identifier of the secret that was stored when the page was shown. It is no
+/// secret, and another one says that the secret was replaced.
+const SECRET_ID: &str = "client_secret_id";
 
 #[derive(Template)]
 #[template(path = "sso_change.html")]
@@ -115,9 +118,13 @@ async fn show(
 ) -> Result<Response, Failure> {
     let found = ui.app.sso(&caller.call, org).await?.connection;
     let version = version(found.as_ref());
-    let fields = match (protocol, found.map(|found| found.value.settings)) {
-        (Protocol::Oidc, Some(SsoSettings::Oidc(settings))) => oidc_fields(&settings),
-        (Protocol::Saml, Some(SsoSettings::Saml(settings))) => saml_fields(&settings),
+    let connection = found.map(|found| found.value);
+    let settings = connection
+        .as_ref()
+        .map(|found| (&found.settings, found.secret));
+    let fields = match (protocol, settings) {
+        (Protocol::Oidc, Some((SsoSettings::Oidc(settings), id))) => oidc_fields(settings, id),
+        (Protocol::Saml, Some((SsoSettings::Saml(settings), _))) => saml_fields(settings),
         (Protocol::Oidc, _) => Fields::filled(&[
             ("scopes", "openid email profile"),
             (GROUPS, "default = reader"),
@@ -151,14 +158,33 @@ fn version(found: Option<&Versioned<SsoConnection>>) -> String {
 
 /// Values of the stored connection, to compare with those of a form of this protocol.
 fn stored(protocol: Protocol, found: Option<&Versioned<SsoConnection>>) -> Fields {
-    let settings = found.map(|found| &found.value.settings);
+    let settings = found.map(|found| (&found.value.settings, found.value.secret));
     let fields = match (protocol, settings) {
-        (Protocol::Oidc, Some(SsoSettings::Oidc(settings))) => oidc_fields(settings),
-        (Protocol::Saml, Some(SsoSettings::Saml(settings))) => saml_fields(settings),
-        (_, Some(other)) => Fields::filled(&[("connection", other.protocol())]),
+        (Protocol::Oidc, Some((SsoSettings::Oidc(settings), id))) => oidc_fields(settings, id),
+        (Protocol::Saml, Some((SsoSettings::Saml(settings), _))) => saml_fields(settings),
+        (_, Some((other, _))) => Fields::filled(&[("connection", other.protocol())]),
         (_, None) => Fields::default(),
     };
     fields.with("version", &version(found))
+}
+
+/// After a conflict, shows the stored values beside those of the form. Of a secret that was replaced
+/// in the meantime, it says just that.
+fn beside(form: Form, protocol: Protocol, found: Option<&Versioned<SsoConnection>>) -> Form {
+    let stored = stored(protocol, found);
+    let seen = form.value(SECRET_ID).to_owned();
+    if stored.get(SECRET_ID) == seen {
+        return form.beside(&stored, &[]);
+    }
+    let entered = match form.value("client_secret") {
+        "" => "kept",
+        _ => "another one",
+    };
+    let replaced = (
+        stored.get(SECRET_ID).to_owned(),
+        "replaced in the meantime".to_owned(),
+    );
+    form.beside(&stored, &[replaced, (seen, entered.to_owned())])
 }
 
 async fn respond(
@@ -170,7 +196,7 @@ async fn respond(
 ) -> Result<Response, Failure> {
     let frame = Frame::org(ui, caller, org, NavEntry::Sso.titled("Single sign-on")).await?;
     let found = ui.app.sso(&caller.call, org).await?.connection;
-    let form = form.beside(&stored(protocol, found.as_ref()), &[]);
+    let form = beside(form, protocol, found.as_ref());
     let connected = found.map(|found| found.value.settings);
     Ok(shown(&ChangePage {
         frame,
@@ -269,7 +295,7 @@ fn mapping(fields: &Fields) -> Result<GroupMapping, Faults> {
     GroupMapping::parse(groups).map_err(Faults::from_refusal)
 }
 
-fn oidc_fields(settings: &OidcSettings) -> Fields {
+fn oidc_fields(settings: &OidcSettings, secret: SecretId) -> Fields {
     let OidcSettings {
         client_id,
         issuer,
@@ -280,6 +306,7 @@ fn oidc_fields(settings: &OidcSettings) -> Fields {
         group_mapping,
     } = settings;
     Fields::filled(&[
+        (SECRET_ID, &secret.to_string()),
         ("client_id", client_id),
         ("issuer", issuer),
         (
@@ -338,6 +365,51 @@ fn lines(mapping: &GroupMapping) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use control_app::Error;
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    #[test]
+    fn a_client_secret_that_was_replaced_is_not_replaced_unseen() {
+        let mapping = mapping(&Fields::filled(&[(GROUPS, "default = reader")])).unwrap();
+        let settings = OidcSettings {
+            client_id: "controld".to_owned(),
+            issuer: "https://id.example.com".to_owned(),
+            authorize_url: None,
+            token_url: None,
+            userinfo_url: None,
+            scopes: vec!["openid".to_owned()],
+            group_mapping: mapping,
+        };
+        let (seen, secret) = (SecretId(Uuid::from_u128(1)), SecretId(Uuid::from_u128(2)));
+        let connection = SsoConnection {
+            org: OrgId(Uuid::nil()),
+            settings: SsoSettings::Oidc(settings.clone()),
+            secret,
+            created_at: Timestamp::UNIX_EPOCH,
+        };
+        let found = Versioned {
+            value: connection,
+            version: 5,
+        };
+        for (typed, shown) in [
+            ("", "<code>kept</code>"),
+            ("new", "<code>another one</code>"),
+        ] {
+            let fields = oidc_fields(&settings, seen).with("version", "4");
+            let fields = fields.with("client_secret", typed);
+            let faults = Faults::from_error(Error::Precondition).unwrap();
+            let form = Form::refused("token", fields, faults);
+            let form = beside(form, Protocol::Oidc, Some(&found));
+            let head = form.head().to_string();
+            for part in ["replaced in the meantime", shown, "value=\"5\""] {
+                assert!(head.contains(part), "{part}: {head}");
+            }
+            assert_eq!(head.matches(": stored").count(), 1, "{head}");
+            // Sent again, the form has seen the replacement.
+            assert_eq!(form.value(SECRET_ID), secret.to_string());
+        }
+    }
 
     #[test]
     fn groups_are_read_line_by_line_and_kept_unchanged() {
