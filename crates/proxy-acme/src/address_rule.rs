@@ -47,8 +47,8 @@ impl Resolve for FilteredResolver {
     }
 }
 
-/// Checks an IP address in a URL, which the resolver does not see. The client reads `127.1` and `0x7f000001` as
-/// addresses too, so the check reads the host as the client does.
+/// Checks an IP address in a URL, which the resolver does not see. The client reads `127.1` and
+/// `0x7f000001` as addresses too, so the check reads the host as the client does.
 pub(crate) fn check_literal(rule: &dyn AddressRule, url: &http::Uri) -> Result<(), RefusedAddress> {
     let normalized = reqwest::Url::parse(&url.to_string()).ok();
     let host = normalized.as_ref().and_then(|url| url.host_str());

@@ -1,7 +1,8 @@
 //! Orders for callers that store account, challenges and keys themselves, such as a control plane.
 //!
-//! [`maintain_certificate`](crate::maintain_certificate) stores them in files of one machine. Here each step is a separate call, so
-//! that the caller can store its result, and another process can continue after a crash.
+//! [`maintain_certificate`](crate::maintain_certificate) stores them in files of one machine. Here
+//! each step is a separate call, so that the caller can store its result, and another process can
+//! continue after a crash.
 
 use crate::account::{blocking, builder_with, create_for};
 use crate::authority::{AuthorityAccess, RetryAfter};

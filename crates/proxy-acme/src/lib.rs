@@ -1,8 +1,8 @@
 //! Obtains certificates by ACME, stores them on disk, and renews them. [RFC 8555]
 //!
-//! [`maintain_certificate`] is the task for one certificate. It reads and writes its [`Storage`], answers
-//! challenges through a [`Responder`], and reports each [`Event`]; the server of the certificate
-//! watches the file. [`AuthorityAccount`] is for callers with a storage of their own.
+//! [`maintain_certificate`] is the task for one certificate. It reads and writes its [`Storage`],
+//! answers challenges through a [`Responder`], and reports each [`Event`]; the server of the
+//! certificate watches the file. [`AuthorityAccount`] is for callers with a storage of their own.
 
 mod account;
 mod address_rule;

@@ -39,8 +39,8 @@ enum PublishedChallenge {
     },
 }
 
-/// An order after its signing request was sent. The authority may have issued its certificate: another
-/// order would count against its limits.
+/// An order after its signing request was sent. The authority may have issued its certificate:
+/// another order would count against its limits.
 pub(crate) struct RequestedOrder {
     url: String,
     settings: AcmeSettings,

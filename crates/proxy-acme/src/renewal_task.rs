@@ -145,7 +145,8 @@ pub async fn maintain_certificate(
 }
 
 /// Renames the stored certificate of `settings` if it cannot be used, so that a server can start
-/// without it while [`maintain_certificate`] obtains another one. Returns the new name, and why. Blocking.
+/// without it while [`maintain_certificate`] obtains another one. Returns the new name, and why.
+/// Blocking.
 ///
 /// # Errors
 /// The file cannot be read or renamed.

@@ -12,6 +12,8 @@ use http::HeaderMap;
 pub struct CacheKey {
     pub(crate) url: Box<str>,
     pub(crate) selector: Box<[u8]>,
+    /// False for another spelling of the URL than the normal one: clients can make many of one URL.
+    pub(crate) is_normal: bool,
 }
 
 impl CacheKey {
@@ -29,7 +31,8 @@ impl CacheKey {
         let mut selector = route.to_vec();
         push_part(&mut selector, claims);
         // The upstream gets the URL as sent, and may answer by its form.
-        if let Some(sent) = target.variant(&settings.ignore_query) {
+        let sent = target.variant(&settings.ignore_query);
+        if let Some(sent) = &sent {
             push_part(&mut selector, sent.as_bytes());
         }
         selector.push(0);
@@ -43,6 +46,7 @@ impl CacheKey {
         Self {
             url: target.url(&settings.ignore_query).into(),
             selector: selector.into(),
+            is_normal: sent.is_none(),
         }
     }
 
@@ -102,6 +106,7 @@ mod tests {
             let other = key(host, None, None);
             assert_eq!(other.url, plain.url);
             assert_ne!(other.selector, plain.selector);
+            assert!(plain.is_normal && !other.is_normal);
             let sent = if host.ends_with('.') {
                 "https://a.example./~x"
             } else {

@@ -131,7 +131,7 @@ impl CacheStore {
     #[must_use]
     pub fn find(&self, key: &CacheKey, request: &HeaderMap) -> Found {
         let hash = self.hash(&key.url);
-        self.frequencies.count(hash);
+        self.frequencies.count(self.use_hash(hash, key));
         self.lock(hash).find(hash, key, request)
     }
 
@@ -239,6 +239,15 @@ impl CacheStore {
 
     fn hash(&self, url: &str) -> u64 {
         self.hasher.hash_one(url)
+    }
+
+    /// The hash that uses of `key` are counted under. Another spelling of a URL has its own, so that
+    /// it is not admitted for the requests for the normal one.
+    fn use_hash(&self, url_hash: u64, key: &CacheKey) -> u64 {
+        if key.is_normal {
+            return url_hash;
+        }
+        self.hasher.hash_one((url_hash, &key.selector))
     }
 
     fn lock(&self, hash: u64) -> MutexGuard<'_, Shard> {

@@ -236,6 +236,73 @@ fn responses_asked_for_once_do_not_evict_those_that_are_used() {
     assert!(store.figures().not_admitted > 0);
 }
 
+/// A path equivalent to `/abcdefg`: a letter is escaped where `mask` has a bit.
+fn spelling(mask: u8) -> String {
+    let letters = (b'a'..=b'g').enumerate().map(|(bit, letter)| {
+        if (mask >> bit) & 1 == 1 {
+            format!("%{letter:02X}")
+        } else {
+            char::from(letter).to_string()
+        }
+    });
+    format!("/{}", letters.collect::<String>())
+}
+
+#[test]
+fn other_spellings_of_a_url_do_not_evict_its_normal_one() {
+    let store = store(1 << 20);
+    put(&store, &spelling(0), b"normal");
+    for mask in 1..128 {
+        let path = spelling(mask);
+        assert!(!has(&store, &path), "{path}");
+        put(&store, &path, b"other");
+    }
+    assert!(has(&store, &spelling(0)));
+    let url = Purge::Url("http://a.example/abcdefg".to_owned());
+    assert_eq!(store.purge(&url).objects, 64, "all spellings are purged");
+}
+
+#[test]
+fn other_spellings_of_a_url_are_not_stored_beside_the_maximum_of_normal_ones() {
+    let store = store(1 << 20);
+    let response = map(&[("vary", "accept-language")]);
+    for number in 0..64 {
+        let language = number.to_string();
+        let request = map(&[("accept-language", language.as_str())]);
+        let fill = begin(&store, &key(&spelling(0)), &request);
+        drop(publish(fill, &request, &response, b"normal"));
+    }
+    put(&store, &spelling(1), b"other");
+    assert!(!has(&store, &spelling(1)));
+    assert_eq!(store.figures().objects, 64);
+    assert_eq!(store.figures().not_admitted, 1);
+}
+
+#[test]
+fn requests_for_a_url_do_not_admit_other_spellings_of_it() {
+    let store = store(256 << 10);
+    let body = vec![0; 10_000];
+    let used = |path: &str| {
+        put(&store, path, &body);
+        for _ in 0..4 {
+            assert!(has(&store, path), "{path}");
+        }
+    };
+    used(&spelling(0));
+    assert!((0..10).all(|_| has(&store, &spelling(0))));
+    for number in 0..10 {
+        used(&format!("/hot/{number}"));
+    }
+    for mask in 1..128 {
+        let path = spelling(mask);
+        let _asked = has(&store, &path);
+        put(&store, &path, &body);
+    }
+    for number in 0..10 {
+        assert!(has(&store, &format!("/hot/{number}")), "{number}");
+    }
+}
+
 #[test]
 fn a_body_counts_while_a_client_reads_it_even_after_its_eviction() {
     let store = store(256 << 10);

@@ -160,7 +160,7 @@ fault_codes! {
     PlaintextToTlsPort = "plaintext-to-tls-port", Warning;
     /// Certificates of an upstream's targets are not verified, only their keys.
     UnverifiedTargets = "unverified-targets", Warning;
-    /// The connection limit exceeds the process's limit of open files, less 100, or half of a limit below 200.
+    /// The connection limit exceeds the process's limit of open files less 100.
     TooManyConnections = "too-many-connections", Warning;
     /// The limits on connections, requests and bodies allow more memory than `max-memory-bytes` or
     /// `max-memory-percent` does.

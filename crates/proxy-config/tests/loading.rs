@@ -542,8 +542,16 @@ fn more_connections_than_descriptors_are_warned_of() {
     let mut tiny = parse("", "x.kdl").unwrap();
     tiny.compare_with_descriptors(64);
     let result = tiny.warnings.to_string();
-    assert!(result.contains("set it to 32 or less"), "{result}");
+    assert!(!result.contains("set it to"), "{result}");
     assert!(result.contains("raise the limit"), "{result}");
+
+    // The limit in effect would be 75.
+    let mut few = parse("limits { max-total-connections 70 }", "x.kdl").unwrap();
+    few.compare_with_descriptors(170);
+    assert!(few.warnings.is_empty());
+    few.compare_with_descriptors(150);
+    let result = few.warnings.to_string();
+    assert!(result.contains("set it to 50 or less"), "{result}");
 }
 
 #[test]

@@ -159,6 +159,8 @@ pub(crate) enum Rewrite {
     Strip(String),
     Replace(String, String),
     Path(String),
+    /// A path made of groups of the route's only expression.
+    Captures(String),
 }
 
 #[derive(Clone, Debug, Default)]

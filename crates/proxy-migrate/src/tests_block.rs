@@ -143,5 +143,7 @@ fn sent_path(policies: &Policies, path: &str) -> Option<String> {
         Rewrite::Strip(prefix) => replaced(prefix, ""),
         Rewrite::Replace(from, to) => replaced(from, to),
         Rewrite::Path(path) => Some(path.clone()),
+        // No path is derived from an expression.
+        Rewrite::Captures(_) => None,
     }
 }

@@ -200,6 +200,7 @@ fn policy_nodes(policies: &Policies) -> Vec<Node> {
         Rewrite::Strip(prefix) => Node::text("strip-prefix", prefix),
         Rewrite::Replace(from, to) => Node::text("replace-prefix", from).arg(to),
         Rewrite::Path(path) => Node::text("path", path),
+        Rewrite::Captures(path) => Node::text("path-from-regex", path),
     });
     let location = keeps_location.then(|| Node::new("location").word("#false"));
     nodes.extend(rewrite.map(|rewrite| Node::new("rewrite").child(rewrite).children(location)));

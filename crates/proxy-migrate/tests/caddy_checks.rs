@@ -188,6 +188,34 @@ fn a_prefix_of_a_redirect_or_a_rewrite_is_replaced() {
 }
 
 #[test]
+fn a_path_that_ends_within_a_segment_is_removed_from_every_request() {
+    for (rewrite, sent) in [
+        ("", ["/", "/x", "/beta/x"]),
+        (
+            "rewrite * /legacy{uri}\n",
+            ["/legacy/", "/legacy/x", "/legacy/beta/x"],
+        ),
+    ] {
+        let migrated = site(&format!(
+            "handle_path /v1* {{\n{rewrite}reverse_proxy a:1\n}}\nhandle {{\nreverse_proxy b:1\n}}"
+        ));
+        let settings = migrated.text.split("\ntests {").next().unwrap_or_default();
+        for (path, sent) in ["/v1", "/v1/x", "/v1beta/x"].into_iter().zip(sent) {
+            let text = format!(
+                "{settings}\ntests {{ test \"sent\" {{ request \"GET\" \"http://a.test{path}\"; \
+                 expect {{ targets \"a:1\"; upstream-path \"{sent}\" }} }} }}"
+            );
+            let loaded = parse(&text, "out.kdl");
+            let loaded = loaded.unwrap_or_else(|report| panic!("{text}\n{report}"));
+            let failed = failed_tests(&loaded.model);
+            assert!(failed.is_empty(), "{text}\n{failed:?}");
+        }
+    }
+    // `replace-prefix` of a redirect would leave `/v1beta` as it is.
+    is_closed("handle_path /v1* {\nredir * /v2{uri} 301\n}\nhandle {\nrespond 404\n}");
+}
+
+#[test]
 fn matchers_of_other_things_than_paths_keep_caddys_order() {
     let migrated = site(
         "@writes method POST\n@number path_regexp ^/items/[0-9]+$\nhandle @writes {\nreverse_proxy a:1\n}\n\

@@ -43,7 +43,7 @@ pub use control_plane::{Allow, ControlPlane, Label, NamedPath, is_plain_off_loop
 pub use effective::{EffectiveSetting, Part, effective, effective_in};
 pub use health::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, StatusRange};
 pub use index::{AgentIndex, RouteIndex, UpstreamIndex};
-pub use limits::{Limits, max_connections, min_descriptors};
+pub use limits::{Limits, RESERVED_DESCRIPTORS, max_connections};
 pub use listener::{
     Access, Acme, AcmeChallenge, AcmeKeyType, Alpn, Certificate, ClientAuth, ClientAuthMode,
     ErrorPage, ErrorPages, ErrorStatuses, ExternalAccount, Listener, ListenerProtocol,

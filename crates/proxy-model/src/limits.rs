@@ -60,22 +60,17 @@ pub struct Limits {
     pub standard_statuses: Setting<bool>,
 }
 
-/// File descriptors reserved for logs, listeners, events and configuration files.
-const RESERVED_DESCRIPTORS: u64 = 100;
+/// File descriptors reserved for logs, listeners, events and configuration files. A limit on
+/// connections above the rest causes a warning.
+pub const RESERVED_DESCRIPTORS: u64 = 100;
 
-/// Maximum number of connections for a limit of `descriptors` open files: 100 are reserved, or half
-/// of them if there are fewer than 200. At least 1.
+/// Maximum number of connections in effect for a limit of `descriptors` open files: without the
+/// reserve, or half of them if there are fewer than 200, so that a small limit admits some. At
+/// least 1.
 #[must_use]
 pub fn max_connections(descriptors: u64) -> u64 {
     let unreserved = descriptors.saturating_sub(RESERVED_DESCRIPTORS);
     unreserved.max(descriptors / 2).max(1)
-}
-
-/// Minimum limit of open files for `connections`: the inverse of [`max_connections`].
-#[must_use]
-pub fn min_descriptors(connections: u64) -> u64 {
-    let reserved = RESERVED_DESCRIPTORS.min(connections);
-    connections.saturating_add(reserved)
 }
 
 #[cfg(test)]
@@ -96,18 +91,6 @@ mod tests {
             (0, 1),
         ] {
             assert_eq!(max_connections(descriptors), connections, "{descriptors}");
-        }
-    }
-
-    #[test]
-    fn the_minimum_of_descriptors_is_the_lowest_that_permits_the_connections() {
-        for connections in 2..500 {
-            let descriptors = min_descriptors(connections);
-            assert!(connections <= max_connections(descriptors), "{connections}");
-            assert!(
-                max_connections(descriptors - 1) < connections,
-                "{connections}"
-            );
         }
     }
 }

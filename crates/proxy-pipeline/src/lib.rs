@@ -32,7 +32,7 @@ pub use headers::correlation::{IdSource, is_acceptable, random_key};
 pub use headers::forwarded_headers::Peer;
 pub use limits::admission::Admission;
 pub use limits::in_flight_limit::InFlightLimit;
-pub use limits::route_limits::{RateBuckets, RateRule, RateStage, RouteLimits};
+pub use limits::route_limits::{RateBuckets, RateRule, RouteLimits};
 pub use limits::shared_limit::SharedLimit;
 pub use pipeline::handle;
 pub use record::error_log::{count_closed_connection, log_connection_problem};

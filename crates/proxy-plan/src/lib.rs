@@ -47,8 +47,8 @@ pub use resolution::{NameResolution, Resolution};
 pub use retry::RetryPlan;
 pub use route::{
     BasicAuthPlan, CachePlan, CompressionPlan, CorsPlan, CredentialsPlan, EditedFields,
-    FixedResponsePlan, RedirectPlan, Redirection, ResponseFields, RewritePlan, RoutePlan,
-    RouteTimeouts, Service, ShadowPlan, TokenKeys, TokenPlan,
+    FixedResponsePlan, RateStage, RedirectPlan, Redirection, ResponseFields, RewritePlan,
+    RoutePlan, RouteTimeouts, Service, ShadowPlan, TokenKeys, TokenPlan, rate_key_value,
 };
 pub use targets::{
     KeySetIdentity, KeySetPlan, KeySetTimes, TargetIdentity, TargetRegistry, TargetTransaction,

@@ -71,7 +71,7 @@ impl Plan {
 
     /// The key sets used by routes; may contain duplicates.
     pub fn key_sets(&self) -> impl Iterator<Item = &KeySetPlan> {
-        self.routes().iter().filter_map(|route| {
+        self.routes.iter().filter_map(|route| {
             let CredentialsPlan::Token(token) = &**route.credentials.as_ref()? else {
                 return None;
             };

@@ -5,6 +5,7 @@ mod cors;
 mod credentials;
 mod edited_fields;
 mod fixed_response;
+mod rate_stage;
 mod redirect;
 mod rewrite;
 mod token;
@@ -14,6 +15,7 @@ pub use cors::CorsPlan;
 pub use credentials::{BasicAuthPlan, CredentialsPlan};
 pub use edited_fields::EditedFields;
 pub use fixed_response::FixedResponsePlan;
+pub use rate_stage::{RateStage, rate_key_value};
 pub(crate) use redirect::RequestUrl;
 pub use redirect::{RedirectPlan, Redirection};
 pub use rewrite::RewritePlan;
@@ -27,7 +29,7 @@ use proxy_coding::{Coding, CompressionLevels};
 use proxy_errors::ServiceForm as ErrorForm;
 use proxy_health::{BreakerSettings, CircuitBreaker};
 use proxy_model::{
-    self as model, BuiltinHandler, ErrorPages, HeaderEdits, MediaRange, Model, PathPolicy,
+    self as model, BuiltinHandler, ErrorPages, HeaderEdits, MediaRange, Model, PathPolicy, RateKey,
     ServiceForm, Upstream,
 };
 use std::sync::Arc;
@@ -171,6 +173,25 @@ impl RoutePlan {
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.response_fields == ResponseFields::Passed
+    }
+
+    /// The stage at which a limit of the route with this key is evaluated. If an agent or a token can
+    /// set the field that is the key, the check follows that step, so that a client cannot choose
+    /// the key.
+    #[must_use]
+    pub fn rate_stage(&self, key: &RateKey) -> RateStage {
+        let RateKey::Header(name) = key else {
+            return RateStage::First;
+        };
+        if self.agents.is_some() {
+            return RateStage::AfterAgents;
+        }
+        match self.credentials.as_deref() {
+            Some(CredentialsPlan::Token(token)) if token.claim_names.contains(name) => {
+                RateStage::AfterCredentials
+            }
+            Some(CredentialsPlan::Token(_) | CredentialsPlan::Basic(_)) | None => RateStage::First,
+        }
     }
 
     pub(crate) fn compile(

@@ -14,7 +14,7 @@ struct Idle {
     max: AtomicU32,
 }
 
-/// One pool's part of a limit. Places are kept while connections are opened and closed, and
+/// One pool's permits of a limit. They are kept while connections are opened and closed, and
 /// released with [`Self::shrink`], so that requests with an available idle connection access no
 /// shared memory.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl IdleLimit {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Number of places taken by pools for idle connections.
+    /// Number of permits that pools hold for idle connections.
     #[must_use]
     pub fn held(&self) -> u32 {
         self.0.held.load(Ordering::Relaxed)
@@ -68,7 +68,7 @@ impl IdleShare {
         self.limit.is_same(limit)
     }
 
-    /// Returns true if there are places for `idle` connections.
+    /// Returns true if there are permits for `idle` connections.
     #[inline]
     pub(crate) fn covers(&mut self, idle: usize) -> bool {
         idle <= self.held as usize || self.grow(idle)
@@ -89,7 +89,7 @@ impl IdleShare {
         true
     }
 
-    /// Releases the places beyond `idle`, and more while the limit is exceeded. Returns the
+    /// Releases the permits beyond `idle`, and more while the limit is exceeded. Returns the
     /// permitted number of connections.
     pub(crate) fn shrink(&mut self, idle: usize) -> usize {
         let unused = self
@@ -102,9 +102,9 @@ impl IdleShare {
         self.held as usize
     }
 
-    fn release(&mut self, places: u32) {
-        self.limit.0.held.fetch_sub(places, Ordering::Relaxed);
-        self.held -= places;
+    fn release(&mut self, permits: u32) {
+        self.limit.0.held.fetch_sub(permits, Ordering::Relaxed);
+        self.held -= permits;
     }
 }
 
@@ -126,7 +126,7 @@ mod tests {
         assert!(one.covers(2) && other.covers(1));
         assert!(!one.covers(3) && !other.covers(2));
         assert_eq!(one.shrink(1), 1);
-        assert!(other.covers(2), "a released place is free at once");
+        assert!(other.covers(2), "a released permit is free at once");
         drop(other);
         assert!(one.covers(3));
     }

@@ -64,7 +64,7 @@ async fn busy(
 }
 
 #[test]
-fn places_of_ended_connections_are_free_for_other_targets() {
+fn permits_of_ended_connections_are_free_for_other_targets() {
     live(async |listener| {
         let limit = IdleLimit::new(1);
         let (first, second) = (id(0), id(1));

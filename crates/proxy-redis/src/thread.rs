@@ -52,7 +52,8 @@ enum Link {
 #[derive(Clone)]
 struct Connection {
     commands: MultiplexedConnection,
-    /// Number of the connection. A late answer or timeout of an earlier one says nothing of this.
+    /// Number of the connection, from 1. Late answers and timeouts of an earlier one do not change
+    /// the state of the current one.
     generation: u64,
 }
 

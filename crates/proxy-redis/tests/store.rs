@@ -3,12 +3,15 @@
 #![expect(clippy::disallowed_methods, reason = "tests wait until a deadline")]
 
 use proxy_limits::RateDecision;
-use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
+use proxy_redis::{Answer, SharedBuckets, SharedRate, StoreSettings};
 use proxy_testkit::RedisServer;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,10 +27,14 @@ fn buckets(url: &str, timeout: Duration) -> SharedBuckets {
 }
 
 fn take(buckets: &SharedBuckets, key: &str, rate: SharedRate) -> Option<RateDecision> {
+    answer(buckets.take(key.into(), rate))
+}
+
+fn answer(pending: Answer) -> Option<RateDecision> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap();
-    runtime.block_on(buckets.take(key.into(), rate))
+    runtime.block_on(pending)
 }
 
 /// Waits for the first decision.
@@ -154,64 +161,98 @@ fn a_server_that_refuses_writes_is_not_up() {
 }
 
 #[test]
-fn late_timeouts_of_a_lost_connection_leave_the_next_one() {
+fn late_failures_of_a_lost_connection_leave_the_next_one() {
     let server = RedisServer::start();
-    let (relay, is_silent) = relay_with_a_silent_first_connection(server.address());
-    let buckets = Arc::new(buckets(
-        &format!("redis://{relay}"),
-        Duration::from_millis(1500),
-    ));
+    let relay = Relay::to(server.address());
+    let url = format!("redis://{}", relay.address);
+    let buckets = buckets(&url, proxy_testkit::EVENT_TIMEOUT);
     first(&buckets, "a", SLOW);
-    is_silent.store(true, Ordering::Release);
+    let mut connection = relay.first.recv().unwrap();
 
-    // Both go to the first connection. The second one times out when the next connection is up.
-    let asked = [Duration::ZERO, Duration::from_millis(1400)].map(|delay| {
-        let buckets = Arc::clone(&buckets);
-        thread::spawn(move || {
-            thread::park_timeout(delay);
-            take(&buckets, "a", SLOW)
-        })
-    });
-    let [one, other] = asked;
-    assert_eq!(one.join().unwrap(), None);
-    let begun = Instant::now();
-    while !buckets.is_up() {
-        assert!(begun.elapsed() < proxy_testkit::EVENT_TIMEOUT, "not up");
-        thread::park_timeout(Duration::from_millis(1));
-    }
-    assert_eq!(other.join().unwrap(), None);
+    // Both are asked on the first connection. An error for one of them ends its use.
+    relay.is_held.store(true, Ordering::Release);
+    let one = buckets.take("a".into(), SLOW);
+    let mut other = buckets.take("a".into(), SLOW);
+    relay.wait_for_held_questions(2);
+    connection.write_all(b"-ERR refused\r\n").unwrap();
+    assert_eq!(answer(one), None);
+
+    // The other one fails when the second connection has answered.
+    first(&buckets, "a", SLOW);
+    assert!(buckets.is_up());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(Pin::new(&mut other).poll(&mut cx).is_pending());
+    connection.shutdown(Shutdown::Both).unwrap();
+    assert_eq!(answer(other), None);
     assert!(buckets.is_up());
 }
 
-/// A relay to `server`. While the returned value is true, nothing from its first connection is
-/// passed on.
-fn relay_with_a_silent_first_connection(server: SocketAddr) -> (SocketAddr, Arc<AtomicBool>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let is_silent = Arc::<AtomicBool>::default();
-    let silence = Arc::clone(&is_silent);
-    thread::spawn(move || {
-        for (number, client) in listener.incoming().enumerate() {
-            let client = client.unwrap();
-            let upstream = TcpStream::connect(server).unwrap();
-            let silence = if number == 0 {
-                Arc::clone(&silence)
-            } else {
-                Arc::default()
-            };
-            let back = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
-            thread::spawn(move || copy(client, upstream, &silence));
-            thread::spawn(move || copy(back.0, back.1, &AtomicBool::new(false)));
-        }
-    });
-    (address, is_silent)
+/// A relay to a server.
+struct Relay {
+    address: SocketAddr,
+    /// The client's side of the first connection.
+    first: Receiver<TcpStream>,
+    /// While true, what the first connection sends is not passed on, but is in `held`.
+    is_held: Arc<AtomicBool>,
+    held: Receiver<Vec<u8>>,
 }
 
-fn copy(mut from: TcpStream, mut to: TcpStream, is_silent: &AtomicBool) {
+impl Relay {
+    fn to(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let is_held = Arc::<AtomicBool>::default();
+        let (sender, first) = mpsc::channel();
+        let (holder, held) = mpsc::channel();
+        let hold = Arc::clone(&is_held);
+        thread::spawn(move || {
+            for (number, client) in listener.incoming().enumerate() {
+                let client = client.unwrap();
+                let upstream = TcpStream::connect(server).unwrap();
+                let back = (upstream.try_clone().unwrap(), client.try_clone().unwrap());
+                let hold = if number == 0 {
+                    sender.send(client.try_clone().unwrap()).unwrap();
+                    Arc::clone(&hold)
+                } else {
+                    Arc::default()
+                };
+                let holder = holder.clone();
+                thread::spawn(move || copy(client, upstream, &hold, &holder));
+                let holder = mpsc::channel().0;
+                thread::spawn(move || copy(back.0, back.1, &AtomicBool::new(false), &holder));
+            }
+        });
+        Self {
+            address,
+            first,
+            is_held,
+            held,
+        }
+    }
+
+    fn wait_for_held_questions(&self, count: usize) {
+        const CALL: &[u8] = b"EVALSHA";
+        let mut held = Vec::new();
+        while held.windows(CALL.len()).filter(|it| *it == CALL).count() < count {
+            held.extend(
+                self.held
+                    .recv_timeout(proxy_testkit::EVENT_TIMEOUT)
+                    .unwrap(),
+            );
+        }
+    }
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream, is_held: &AtomicBool, held: &Sender<Vec<u8>>) {
     let mut bytes = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
         let read = bytes.get(..count).unwrap_or_default();
-        if !is_silent.load(Ordering::Acquire) && to.write_all(read).is_err() {
+        let is_passed = if is_held.load(Ordering::Acquire) {
+            held.send(read.to_vec()).is_ok()
+        } else {
+            to.write_all(read).is_ok()
+        };
+        if !is_passed {
             return;
         }
     }

@@ -53,6 +53,15 @@ impl BindError {
         self
     }
 
+    /// The error with `other`, a part of the configuration that the address overlaps with, beside the
+    /// process that has it; unchanged for another cause.
+    pub(crate) fn overlapped_by(mut self, other: &str) -> Self {
+        if self.source.kind() == io::ErrorKind::AddrInUse {
+            self.why = format!("{}; {other} overlaps it", self.why);
+        }
+        self
+    }
+
     /// An error of the UDP socket at `address`.
     fn udp(address: SocketAddr, source: io::Error) -> Self {
         Self {
@@ -204,6 +213,11 @@ pub(crate) fn overlaps(one: &BindAddress, other: &BindAddress) -> bool {
     let is_wide = ip.is_unspecified() || other_ip.is_unspecified();
     let is_same_host = ip == other_ip || is_wide && ip.is_ipv4() == other_ip.is_ipv4();
     is_same_host && one.port() == other.port() && one.port() != 0
+}
+
+/// The holder `at`, an address of the active configuration that the next one does not have.
+pub(crate) fn still_bound(at: &BindAddress) -> String {
+    format!("this process still has {at}, of the active configuration: remove it in a reload first")
 }
 
 /// Checks that a listener could bind the TCP port of `address` now. Nothing listens on it.

@@ -184,6 +184,7 @@ impl Fill {
         self.store.uncacheable.remove(self.request_hash);
         let slot = Slot {
             url_hash: self.identity.url,
+            use_hash: self.store.use_hash(self.identity.url, &self.cache_key),
             key: Arc::clone(&self.cache_key),
             response: Arc::clone(&response),
             bytes,

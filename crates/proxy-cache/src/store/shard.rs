@@ -32,6 +32,8 @@ pub(crate) struct Shard {
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub(super) url_hash: u64,
+    /// The hash that the uses of the key are counted under.
+    pub(super) use_hash: u64,
     pub(super) key: Arc<CacheKey>,
     pub(super) response: Arc<StoredResponse>,
     pub(super) bytes: usize,
@@ -163,7 +165,7 @@ impl Shard {
     }
 
     /// Stores `slot` within `max_bytes`, in place of the same variant. `uses` estimates the number
-    /// of recent requests for a URL.
+    /// of recent requests that were counted under a hash.
     pub(super) fn insert(
         &mut self,
         slot: Slot,
@@ -173,7 +175,13 @@ impl Shard {
     ) -> Inserted {
         let mut replaced = Purged::default();
         self.remove_same(&slot, &mut replaced);
-        let own_uses = uses(slot.url_hash);
+        if self.is_crowded_out(&slot) {
+            return Inserted {
+                is_stored: false,
+                evicted: 0,
+            };
+        }
+        let own_uses = uses(slot.use_hash);
         let mut evicted = Purged::default();
         while self.used.saturating_add(slot.bytes) > max_bytes {
             let Some((position, victim)) = self.victim() else {
@@ -182,7 +190,7 @@ impl Shard {
             let is_expired = victim.response.freshness.is_expired(now);
             // The replaced response was admitted before.
             let is_admitted =
-                replaced.objects > 0 || is_expired || own_uses > uses(victim.url_hash);
+                replaced.objects > 0 || is_expired || own_uses > uses(victim.use_hash);
             if !is_admitted {
                 return Inserted {
                     is_stored: false,
@@ -193,6 +201,7 @@ impl Shard {
         }
         let is_stored = self.used.saturating_add(slot.bytes) <= max_bytes;
         if is_stored {
+            self.remove_surplus(slot.url_hash);
             self.insert_slot(slot);
         }
         Inserted {
@@ -201,10 +210,10 @@ impl Shard {
         }
     }
 
-    /// Removes the response that `slot` replaces, and the oldest response of a URL with too many.
+    /// Removes the response that `slot` replaces.
     fn remove_same(&mut self, slot: &Slot, replaced: &mut Purged) {
         let positions = self.by_url.get(&slot.url_hash).cloned().unwrap_or_default();
-        for &position in &positions {
+        for position in positions {
             let known = self.slots.get(position).and_then(Option::as_ref);
             let is_same = |known: &Slot| {
                 *known.key == *slot.key && known.response.variant == slot.response.variant
@@ -213,12 +222,38 @@ impl Shard {
                 self.remove(position, replaced);
             }
         }
-        if replaced.objects == 0
-            && positions.len() >= MAX_PER_URL
-            && let Some(&oldest) = positions.first()
-        {
-            self.remove(oldest, &mut Purged::default());
+    }
+
+    /// Returns true if `slot` is another spelling of a URL that has all its responses in normal
+    /// spelling: these are not evicted for it.
+    fn is_crowded_out(&self, slot: &Slot) -> bool {
+        !slot.key.is_normal
+            && self.by_url.get(&slot.url_hash).is_some_and(|positions| {
+                positions.len() >= MAX_PER_URL && self.other_spelling(positions).is_none()
+            })
+    }
+
+    /// Removes a response of a URL with the maximum number of them: the oldest one of another
+    /// spelling, otherwise the oldest one.
+    fn remove_surplus(&mut self, hash: u64) {
+        let surplus = self.by_url.get(&hash).and_then(|positions| {
+            let oldest = self
+                .other_spelling(positions)
+                .or(positions.first().copied());
+            oldest.filter(|_| positions.len() >= MAX_PER_URL)
+        });
+        if let Some(position) = surplus {
+            self.remove(position, &mut Purged::default());
         }
+    }
+
+    /// The first of `positions` whose key has another spelling of its URL than the normal one.
+    fn other_spelling(&self, positions: &[usize]) -> Option<usize> {
+        let mut positions = positions.iter().copied();
+        positions.find(|position| {
+            let slot = self.slots.get(*position).and_then(Option::as_ref);
+            slot.is_some_and(|slot| !slot.key.is_normal)
+        })
     }
 
     /// Finds the next response that was not used since the hand passed it. Two rounds find one

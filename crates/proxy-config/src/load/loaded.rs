@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::report::Report;
-use proxy_model::{FailedTest, Model, Place, Setting, max_connections};
+use proxy_model::{FailedTest, Model, Place, RESERVED_DESCRIPTORS, Setting};
 
 /// A valid configuration.
 #[derive(Clone, Debug)]
@@ -66,11 +66,11 @@ impl Loaded {
         ));
     }
 
-    /// Adds a warning if the connection limit exceeds the number of connections that `descriptors`,
-    /// the process's limit of open files, permits.
+    /// Adds a warning if the connection limit exceeds `descriptors`, the process's limit of open
+    /// files, less the reserve.
     pub fn compare_with_descriptors(&mut self, descriptors: u64) {
         let limit = &self.model.limits.max_total_connections;
-        let permitted = max_connections(descriptors);
+        let permitted = descriptors.saturating_sub(RESERVED_DESCRIPTORS);
         if u64::from(limit.value) <= permitted {
             return;
         }
@@ -83,12 +83,15 @@ impl Loaded {
         } else {
             "nothing is written here; this is the default"
         };
+        let help = if permitted > 0 {
+            format!("set it to {permitted} or less, or raise the limit (`ulimit -n`)")
+        } else {
+            format!("raise the limit (`ulimit -n`): {RESERVED_DESCRIPTORS} are reserved")
+        };
         self.warnings.push(
             Diagnostic::new(DiagnosticCode::TooManyConnections, place, message)
                 .label(label)
-                .help(format!(
-                    "set it to {permitted} or less, or raise the limit (`ulimit -n`)"
-                )),
+                .help(help),
         );
     }
 

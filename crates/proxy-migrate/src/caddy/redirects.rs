@@ -3,12 +3,20 @@
 use super::parser::Directive;
 use crate::site::{Service, Site};
 
+/// The prefix that a `handle_path` has removed.
+#[derive(Clone, Copy)]
+pub(super) struct Stripped<'p> {
+    pub(super) prefix: &'p str,
+    /// False if it may end within a segment, where `replace-prefix` replaces nothing.
+    pub(super) is_whole: bool,
+}
+
 /// Converts a `redir`. Within `handle_path`, `{uri}` is the path without the prefix.
 pub(super) fn read(
     site: &mut Site,
     directive: &Directive,
     words: &[String],
-    stripped: Option<&str>,
+    stripped: Option<Stripped<'_>>,
 ) -> Option<Service> {
     let target = words.first().map(String::as_str).unwrap_or_default();
     let status = match words.get(1).map(String::as_str) {
@@ -20,8 +28,9 @@ pub(super) fn read(
     };
     let keeps = target.strip_suffix("{uri}");
     let bare = keeps.unwrap_or(target);
-    if let Some((to, from)) = keeps.zip(stripped)
-        && let Some(service) = moved(to, from, status)
+    if let Some((to, stripped)) = keeps.zip(stripped)
+        && stripped.is_whole
+        && let Some(service) = moved(to, stripped.prefix, status)
     {
         return Some(service);
     }

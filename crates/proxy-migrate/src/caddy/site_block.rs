@@ -9,12 +9,15 @@ use super::matcher::{self, Conditions, Definitions};
 use super::order;
 use super::parser::Directive;
 use super::proxy;
-use super::redirects;
+use super::redirects::{self, Stripped};
 use super::value::edit;
 use crate::kdl::Node;
 use crate::site::{Message, Path, Policies, Rewrite, Route, Service, Site, escaped};
 use crate::units;
 use std::rc::Rc;
+
+/// The path behind the prefix that a `handle_path` removes, without its first slash.
+const REMAINING_PATH: &str = "/?(.*)";
 
 /// Settings in effect at a place in a site.
 #[derive(Clone, Default)]
@@ -245,9 +248,7 @@ fn setting(site: &mut Site, context: &mut Context, directive: &Directive) {
         }
         // Later conditions would be compared with the rewritten path.
         "rewrite" if first == "*" && adds_prefix(context, directive) => {
-            let stripped = context.stripped.as_deref().unwrap_or("/").to_owned();
-            let added = added_prefix(directive).map(|to| Rewrite::Replace(stripped, to.to_owned()));
-            context.policies.rewrite = added;
+            add_prefix(context, directive);
         }
         "uri" if first == "strip_prefix" && !context.has_branches => {
             context.policies.rewrite = Some(Rewrite::Strip(directive.word(2).to_owned()));
@@ -321,9 +322,24 @@ fn other(site: &mut Site, context: &mut Context, directive: &Directive) {
 /// Returns true if `rewrite * /prefix{uri}` is the only rewrite of an open block, apart from the
 /// prefix that `handle_path` removes.
 fn adds_prefix(context: &Context, directive: &Directive) -> bool {
-    let is_first = matches!(context.policies.rewrite, None | Some(Rewrite::Strip(_)));
+    let is_first = matches!(
+        context.policies.rewrite,
+        None | Some(Rewrite::Strip(_) | Rewrite::Captures(_))
+    );
     let is_open = !context.is_closed && !context.has_branches;
     is_first && is_open && added_prefix(directive).is_some()
+}
+
+/// Converts `rewrite * /prefix{uri}`, after the removal of the path of a `handle_path`.
+fn add_prefix(context: &mut Context, directive: &Directive) {
+    let added = added_prefix(directive).map(|to| match context.policies.rewrite {
+        Some(Rewrite::Captures(_)) => Rewrite::Captures(format!("{to}/$1")),
+        _ => {
+            let stripped = context.stripped.as_deref().unwrap_or("/");
+            Rewrite::Replace(stripped.to_owned(), to.to_owned())
+        }
+    });
+    context.policies.rewrite = added;
 }
 
 /// Notes a directive that could refuse requests, and closes the block.
@@ -408,16 +424,23 @@ fn content(site: &mut Site, addresses: &Addresses, mut inner: Context, directive
 }
 
 /// Removes the path of a `handle_path` from requests. `/a*` also removes the beginning of a segment in
-/// Caddy.
+/// Caddy: `/ab/x` becomes `/b/x`.
 fn strip(site: &mut Site, inner: &mut Context, directive: &Directive) {
     let stem = directive.word(1).strip_suffix('*');
-    let prefix = match (inner.conditions.paths.as_slice(), stem) {
-        ([Path::Prefix(prefix)], _) => prefix.trim_end_matches('/').to_owned(),
-        ([Path::Regex(_)], Some(stem)) if stem.starts_with('/') => stem.to_owned(),
+    let (prefix, rewrite) = match (inner.conditions.paths.as_slice(), stem) {
+        ([Path::Prefix(prefix)], _) => {
+            let prefix = prefix.trim_end_matches('/').to_owned();
+            (prefix.clone(), Rewrite::Strip(prefix))
+        }
+        ([Path::Regex(regex)], Some(stem)) if stem.starts_with('/') => {
+            let captured = Path::Regex(format!("{regex}{REMAINING_PATH}"));
+            inner.conditions.paths = vec![captured];
+            (stem.to_owned(), Rewrite::Captures("/$1".to_owned()))
+        }
         _ => return close(site, inner, directive),
     };
-    inner.stripped = Some(prefix.clone());
-    inner.policies.rewrite = Some(Rewrite::Strip(prefix));
+    inner.stripped = Some(prefix);
+    inner.policies.rewrite = Some(rewrite);
 }
 
 /// Converts a `respond`.
@@ -484,7 +507,10 @@ fn service(
             }
         }
         "redir" => {
-            let stripped = inner.stripped.as_deref();
+            let stripped = inner.stripped.as_deref().map(|prefix| Stripped {
+                prefix,
+                is_whole: !matches!(inner.conditions.paths.as_slice(), [Path::Regex(_)]),
+            });
             redirects::read(site, directive, words, stripped).unwrap_or_else(Service::not_migrated)
         }
         "abort" => Service::refusal(403),
@@ -509,7 +535,7 @@ fn push(site: &mut Site, addresses: &Addresses, context: Context, service: Servi
     let part = match context.conditions.paths.first() {
         Some(
             Path::Exact(text) | Path::Prefix(text) | Path::Beginning(text) | Path::Regex(text),
-        ) => text.clone(),
+        ) => text.trim_end_matches(REMAINING_PATH).to_owned(),
         None => String::new(),
     };
     let host = addresses.hosts.first().map_or("site", String::as_str);

@@ -34,7 +34,9 @@ pub(super) fn read(site: &mut Site, section: &Section, base: &Section) -> Backen
     let mut expected_status = None;
     let mut probe = Node::new("health-check");
     let mut is_checked = false;
-    for line in inherited(section, defaults).chain(&section.lines) {
+    // Rules of `defaults` have the access lists of `defaults`.
+    let lines = inherited(section, defaults).map(|line| (base, line));
+    for (owner, line) in lines.chain(section.lines.iter().map(|line| (section, line))) {
         match line.word(0) {
             "server" => is_checked |= server(site, &mut upstream, line, &mut probe),
             "balance" => balance(site, &mut upstream, line),
@@ -46,7 +48,8 @@ pub(super) fn read(site: &mut Site, section: &Section, base: &Section) -> Backen
                 expected_status = status_of(site, line);
             }
             "http-request" | "redirect" if rule::is_decision(line) => {
-                is_closed |= !read_decision(site, &mut to_https, section, line);
+                let is_read = section.kind == "listen";
+                is_closed |= !is_read && !read_decision(site, &mut to_https, owner, line);
             }
             "http-request" | "http-response" => {
                 is_closed |= !headers::edit(site, &mut policies, line);
@@ -99,18 +102,16 @@ fn has_checks(
     checks::note_rewrite(site, lines()) || is_closed
 }
 
-/// Reads a rule of a backend that answers requests. A redirect to `https` of requests without TLS is
-/// returned in `to_https`; returns false for any other, which closes the backend.
+/// Reads a rule of a backend that answers requests; `owner` is the section with its access lists. A
+/// redirect to `https` of requests without TLS is returned in `to_https`; returns false for any
+/// other, which closes the backend.
 fn read_decision(
     site: &mut Site,
     to_https: &mut Option<Service>,
-    section: &Section,
+    owner: &Section,
     line: &Line,
 ) -> bool {
-    if section.kind == "listen" {
-        return true;
-    }
-    let conditions = condition::rule_conditions(line, section).unwrap_or_default();
+    let conditions = condition::rule_conditions(line, owner).unwrap_or_default();
     let is_of_plain = |condition: &Condition| condition.is_only_plain();
     let service = rule::service(line).filter(|service| {
         let is_https = matches!(service, Service::Redirect { to: Some(to), .. } if to == "https");

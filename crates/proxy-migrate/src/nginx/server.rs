@@ -48,7 +48,7 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
             has_checks: is_checked || checks::has_checks(directive.children()),
         });
     }
-    without_conflicts(site, &mut read);
+    let read = without_conflicts(site, read);
     let mut defaults: HashSet<String> = HashSet::new();
     let mut first: HashSet<String> = HashSet::new();
     // Number of servers by listener with checks that the default server does not make.
@@ -80,24 +80,21 @@ pub(super) fn read_all<'d>(site: &mut Site, servers: &[&'d Directive], http: &Sc
     site.shorten_listeners();
 }
 
-/// Removes names that an earlier server of the same listener has: nginx ignores them, so that their
-/// requests never reach the later server.
-fn without_conflicts(site: &mut Site, servers: &mut [Listening<'_>]) {
+/// Removes names that an earlier server of the same listener has: nginx ignores them there, so that
+/// their requests never reach the later server. A server with other names on one listener than on
+/// another one is split: a name keeps the checks of its server wherever it is new.
+fn without_conflicts<'d>(site: &mut Site, servers: Vec<Listening<'d>>) -> Vec<Listening<'d>> {
     let mut known: HashSet<(String, String)> = HashSet::new();
-    for server in servers {
+    let mut read = Vec::new();
+    for mut server in servers {
         let mut own: HashSet<String> = HashSet::new();
         server
             .names
             .retain(|name| own.insert(name.to_ascii_lowercase()));
-        let listens = &server.listens;
-        let before = server.names.len();
-        server.names.retain(|name| {
-            let key = |listen: &Listen| (listen.name.clone(), name.to_ascii_lowercase());
-            let new = listens.iter().filter(|it| known.insert(key(it)));
-            new.count() == listens.len()
-        });
-        if server.names.len() < before {
-            for directive in named(server.directive) {
+        let (directive, names) = (server.directive, server.names.len());
+        let parts = by_new_names(server, &mut known);
+        if parts.iter().any(|part| part.names.len() < names) {
+            for directive in named(directive) {
                 site.note(
                     &directive.place,
                     &directive.shown(),
@@ -105,7 +102,43 @@ fn without_conflicts(site: &mut Site, servers: &mut [Listening<'_>]) {
                 );
             }
         }
+        read.extend(parts);
     }
+    read
+}
+
+/// A server for each list of names that are not `known` on its listeners; the names become known.
+fn by_new_names<'d>(
+    server: Listening<'d>,
+    known: &mut HashSet<(String, String)>,
+) -> Vec<Listening<'d>> {
+    if server.listens.is_empty() {
+        return vec![server];
+    }
+    let Listening {
+        directive,
+        names,
+        unwritten,
+        listens,
+        has_checks,
+    } = server;
+    let mut parts: Vec<Listening<'d>> = Vec::new();
+    for listen in listens {
+        let mut new = names.clone();
+        new.retain(|name| known.insert((listen.name.clone(), name.to_ascii_lowercase())));
+        if let Some(part) = parts.iter_mut().find(|part| part.names == new) {
+            part.listens.push(listen);
+        } else {
+            parts.push(Listening {
+                directive,
+                names: new,
+                unwritten: unwritten.clone(),
+                listens: vec![listen],
+                has_checks,
+            });
+        }
+    }
+    parts
 }
 
 /// Converts a server to routes.

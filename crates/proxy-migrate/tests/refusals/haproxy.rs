@@ -117,6 +117,22 @@ fn redirects_of_a_backend_are_sent_or_close_it() {
 }
 
 #[test]
+fn rules_of_defaults_have_the_access_lists_of_defaults_in_backends() {
+    for own in ["", "acl secure path_beg /in\n"] {
+        let text = format!(
+            "defaults plain\nmode http\n\
+             defaults secure from plain\nacl secure ssl_fc\nhttp-request redirect scheme https if !secure\n\
+             frontend f from plain\nbind :8080\nbind :8443 ssl crt /a.pem\ndefault_backend b\n\
+             backend b from secure\n{own}server s a:1\n"
+        );
+        let migrated = migrated(Language::Haproxy, &text);
+        answers(&migrated, "http://a.test:8080/x", "302");
+        answers(&migrated, "https://a.test:8443/x", "a:1");
+        assert!(migrated.notes.is_empty(), "{:?}", migrated.notes);
+    }
+}
+
+#[test]
 fn fields_that_haproxy_removes_or_edits_do_not_pass() {
     let (plain, kept) = ("http://a.test:8080/x", "remove \"X-User\"");
     for rule in [

@@ -210,6 +210,32 @@ fn the_first_server_with_a_name_takes_its_requests() {
 }
 
 #[test]
+fn a_name_of_another_server_on_one_listener_keeps_its_checks_on_the_others() {
+    let (first, others) = ("http://a.test:8080/x", "http://a.test:8081/x");
+    let text = "server { listen 8080; server_name a.test; location / { proxy_pass http://a:1; } }\n\
+                server { listen 8081 default_server; location / { proxy_pass http://c:1; } }\n\
+                server { listen 8080; listen 8081; server_name a.test b.test; deny all;\n\
+                location / { proxy_pass http://b:1; } }";
+    let expected = [
+        (first, "a:1"),
+        (others, "403"),
+        ("http://b.test:8080/x", "403"),
+        ("http://b.test:8081/x", "403"),
+        ("http://c.test:8081/x", "c:1"),
+    ];
+    let note = "server_name a.test b.test";
+    becomes(Language::Nginx, text, &expected, note);
+    // A server without another name on the first listener.
+    let text = text.replace(" b.test", "");
+    becomes(
+        Language::Nginx,
+        &text,
+        &[(first, "a:1"), (others, "403")],
+        "server_name a.test",
+    );
+}
+
+#[test]
 fn checks_around_a_location_hold_for_its_application() {
     let app = "location @app { proxy_pass http://a:1; }";
     for (check, answer) in [

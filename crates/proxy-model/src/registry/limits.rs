@@ -71,8 +71,8 @@ settings! {
             .enforced("proxy-pipeline", "a_route_has_a_maximum_of_connections_and_other_routes_continue");
     /// Connections from all clients. Above it, new ones are answered 503 and closed; on listeners
     /// with TLS or the PROXY protocol they are closed at once, without a response. The limit is
-    /// capped at the process's file descriptors less 100, or half of fewer than 200; a larger value
-    /// has no effect, and causes a warning.
+    /// capped at the process's file descriptors less 100, or half of fewer than 200. A value above
+    /// the descriptors less 100 causes a warning.
     MAX_TOTAL_CONNECTIONS: Integer<u32>, DefaultValue<u32> =
         integer("limits.max-total-connections", 1, MAX_COUNT, "connections")
             .or(10_000)

@@ -116,26 +116,43 @@ impl Attempts<'_, '_> {
         } else {
             self.cause_of(fault).filter(|_| call.is_unanswered())
         };
-        let is_again = match cause {
-            None => false,
-            Some(_) if is_stale => self.take_stale_retry(),
-            Some(cause) => self.take_retry(cause),
-        };
-        if !is_again {
+        let kept_request = || call.into_request(RequestBody::default());
+        match cause {
+            None => AttemptOutcome::Failed(problem),
+            Some(_) if is_stale => self.retry_stale(kept_request, problem),
+            Some(cause) => {
+                if !self.take_retry(cause) {
+                    return AttemptOutcome::Failed(problem);
+                }
+                let Some(request) = kept_request() else {
+                    return AttemptOutcome::Failed(problem);
+                };
+                self.request = request;
+                self.record_retry();
+                self.record_failure(&problem);
+                AttemptOutcome::RetryNext
+            }
+        }
+    }
+
+    /// Sends the request to the same target again: its connection may have been closing already when
+    /// the request was sent. Without a retry left, or without the request, the attempt has failed
+    /// with `problem`.
+    fn retry_stale(
+        &mut self,
+        request: impl FnOnce() -> Option<Request<RequestBody>>,
+        problem: Problem,
+    ) -> AttemptOutcome {
+        if !self.take_stale_retry() {
             return AttemptOutcome::Failed(problem);
         }
-        let Some(request) = call.into_request(RequestBody::default()) else {
+        let Some(request) = request() else {
             return AttemptOutcome::Failed(problem);
         };
         self.request = request;
         self.record_retry();
-        if is_stale {
-            // The connection may have been closing already when the request was sent.
-            self.record_stale();
-            return AttemptOutcome::RetrySame;
-        }
-        self.record_failure(&problem);
-        AttemptOutcome::RetryNext
+        self.record_stale();
+        AttemptOutcome::RetrySame
     }
 
     /// Sends an extended CONNECT. [RFC 8441]
@@ -160,13 +177,11 @@ impl Attempts<'_, '_> {
             }
             Err(fault) => {
                 self.was_closing = reused && is_graceful_close(&fault);
-                if !self.was_closing || !self.take_stale_retry() {
-                    return AttemptOutcome::Failed(self.problem(&fault));
+                let problem = self.problem(&fault);
+                if !self.was_closing {
+                    return AttemptOutcome::Failed(problem);
                 }
-                self.request = Request::from_parts(copy, body);
-                self.record_retry();
-                self.record_stale();
-                AttemptOutcome::RetrySame
+                self.retry_stale(|| Some(Request::from_parts(copy, body)), problem)
             }
         }
     }

@@ -7,6 +7,7 @@ use crate::limits::shared_limit::SharedLimit;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_errors::Reason;
 use proxy_limits::{ClientKey, ClientShareLimit, KeyedBuckets, RateDecision, RateKey, TokenBucket};
+use proxy_plan::{RateStage, rate_key_value};
 use proxy_redis::Answer;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -40,17 +41,6 @@ pub struct RateRule {
     /// Buckets in a store that several proxies share. They decide while the store answers;
     /// `buckets` only count.
     pub shared: Option<SharedLimit>,
-}
-
-/// The stage of a request at which a limit is evaluated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RateStage {
-    /// Before the request's credentials are checked.
-    First,
-    /// The field of the key has a claim of the token, which replaces the client's own field.
-    AfterCredentials,
-    /// The key is a field, on a route with agents, which may set it.
-    AfterAgents,
 }
 
 /// The buckets of one limit.
@@ -127,18 +117,9 @@ impl RateRule {
 }
 
 impl<'a> RateSubject<'a> {
-    /// The value of a field; repeated fields are joined to a list. [RFC 9110 §5.3]
+    /// The value of a field as a key.
     fn field(&self, name: &HeaderName) -> Option<Cow<'a, [u8]>> {
-        let lines = self.headers.as_map().get_all(name).iter();
-        let mut lines = lines.map(HeaderValue::as_bytes);
-        let first = lines.next()?;
-        let mut value = Cow::Borrowed(first);
-        for line in lines {
-            let list = value.to_mut();
-            list.extend_from_slice(b", ");
-            list.extend_from_slice(line);
-        }
-        Some(value)
+        rate_key_value(self.headers.as_map(), name)
     }
 }
 

@@ -1,12 +1,13 @@
 //! Refuses requests above a rate limit.
 
 use crate::exchange::Exchange;
-use crate::limits::route_limits::{RateLimitStatus, RateRule, RateStage, RateSubject};
+use crate::limits::route_limits::{RateLimitStatus, RateRule, RateSubject};
 use crate::record::error_log::note_observed;
 use crate::worker::state::Worker;
 use http::uri::PathAndQuery;
 use proxy_errors::{Detail, Problem};
 use proxy_limits::{ClientKey, RateDecision};
+use proxy_plan::RateStage;
 use proxy_routing::{forgiving_path, is_plain_path};
 use std::borrow::Cow;
 use std::rc::Rc;

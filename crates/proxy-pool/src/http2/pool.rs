@@ -195,7 +195,8 @@ impl Http2Pool {
             });
             let is_idle = |connection: &Rc<Http2Connection>| connection.idle_since().is_some();
             let idle = connections.iter().filter(|one| is_idle(one)).count();
-            // Takes as many places as there are, and releases those of ended connections.
+            // Takes permits for new idle connections up to the limit, and releases those of ended
+            // connections.
             idle_share.covers(idle);
             let mut excess = idle.saturating_sub(idle_share.shrink(idle));
             // The newest connections are last, and stay.
@@ -246,7 +247,7 @@ impl TargetPool {
         }
     }
 
-    /// Estimated number of places on future connections, without the requests that attempt these.
+    /// Estimated number of streams on future connections, without the requests that attempt these.
     fn expected(&mut self) -> usize {
         let settled = self
             .connections

@@ -1,7 +1,7 @@
 //! Preparation of the admin interface's sockets: every step that can fail, before anything is
 //! served.
 
-use crate::listen::{BindError, OnDrop, SocketFile, open_unix, overlaps};
+use crate::listen::{BindError, OnDrop, SocketFile, open_unix, overlaps, still_bound};
 use crate::runtime::disk_thread::DiskThread;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use proxy_admin::{Listener, Token, WidePermissions};
@@ -58,9 +58,11 @@ pub(super) struct Opened {
 }
 
 impl AdminListeners {
-    /// Opens the sockets that `model` requires and that are not open `now`.
+    /// Opens the sockets that `model` requires and that are not open `now`. `bound` are the
+    /// addresses of the listeners in force.
     pub(crate) fn prepare(
         now: &AdminSockets,
+        bound: &[BindAddress],
         model: &Model,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
@@ -84,8 +86,8 @@ impl AdminListeners {
         let there = |place: &&AdminSocket| place.file.as_ref().is_none_or(|file| file.is_there());
         let unix = now.unix.as_ref().filter(there);
         Ok(Self {
-            tcp: Change::from(now.tcp.as_ref(), wanted, model, inherited)?,
-            unix: Change::from(unix, path, model, inherited)?,
+            tcp: Change::from(now.tcp.as_ref(), wanted, bound, model, inherited)?,
+            unix: Change::from(unix, path, bound, model, inherited)?,
             token: token.map(|(token, _)| token),
         })
     }
@@ -107,6 +109,7 @@ impl Change {
     fn from(
         now: Option<&AdminSocket>,
         wanted: Option<(BindAddress, Option<Place>)>,
+        bound: &[BindAddress],
         model: &Model,
         inherited: &mut InheritedSockets,
     ) -> Result<Self, Diagnostic> {
@@ -114,15 +117,12 @@ impl Change {
             return Ok(Self::Stay);
         }
         match wanted {
-            Some((address, place)) => {
-                let mut listeners = model.listeners.iter();
-                let holder = listeners.find(|one| overlaps(&one.address, &address));
-                let holder =
-                    holder.map(|one| format!("listener `{}` has {}", one.name, *one.address));
-                Opened::at(address, inherited)
-                    .map(Self::Open)
-                    .map_err(|bind| into_start_error(&bind.held_by(holder), place))
-            }
+            Some((address, place)) => Opened::at(address.clone(), inherited)
+                .map(Self::Open)
+                .map_err(|bind| {
+                    let bind = with_listener(bind, &address, bound, model);
+                    into_start_error(&bind, place)
+                }),
             None => Ok(Self::Close),
         }
     }
@@ -155,6 +155,28 @@ impl Opened {
             listener,
             file,
         })
+    }
+}
+
+/// `bind` with the listener that has `address`, one of `bound`. If none has it, the listener of
+/// `model` that overlaps it is not bound yet: another process has the address.
+fn with_listener(
+    bind: BindError,
+    address: &BindAddress,
+    bound: &[BindAddress],
+    model: &Model,
+) -> BindError {
+    let mut listeners = model.listeners.iter();
+    if let Some(held) = bound.iter().find(|one| overlaps(one, address)) {
+        let holder = match listeners.find(|one| one.address.value == *held) {
+            Some(one) => format!("listener `{}` has {held}", one.name),
+            None => still_bound(held),
+        };
+        return bind.held_by(Some(holder));
+    }
+    match listeners.find(|one| overlaps(&one.address, address)) {
+        Some(one) => bind.overlapped_by(&format!("listener `{}`, {},", one.name, *one.address)),
+        None => bind,
     }
 }
 
@@ -202,4 +224,40 @@ pub(crate) fn check(
         Diagnostic::new(DiagnosticCode::BadToken, place, fault.to_string())
     });
     token.map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_named_as_the_holder_only_if_it_is_bound() {
+        let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+        let admin = holder.local_addr().unwrap();
+        let wide = format!("0.0.0.0:{}", admin.port());
+        let text = format!(
+            "admin {{ address \"{admin}\" }}\n\
+             listeners {{ listener \"x\" {{ address \"{wide}\" }} }}"
+        );
+        let model = proxy_config::parse(&text, "test.kdl").unwrap().model;
+        let others = proxy_config::parse(&format!("admin {{ address \"{admin}\" }}"), "test.kdl");
+        let others = others.unwrap().model;
+        let bound = [model.listeners.first().unwrap().address.value.clone()];
+        let why = |bound: &[BindAddress], model: &Model| {
+            let (now, mut inherited) = (AdminSockets::default(), InheritedSockets::default());
+            let prepared = AdminListeners::prepare(&now, bound, model, &mut inherited);
+            prepared.unwrap_err().label
+        };
+
+        let unbound = why(&[], &model);
+        assert!(unbound.contains("in use by another process"), "{unbound}");
+        let listener = format!("listener `x`, {wide}, overlaps it");
+        assert!(unbound.ends_with(&listener), "{unbound}");
+        assert_eq!(why(&bound, &model), format!("listener `x` has {wide}"));
+        let removed = why(&bound, &others);
+        assert!(
+            removed.starts_with(&format!("this process still has {wide}")),
+            "{removed}"
+        );
+    }
 }

@@ -16,7 +16,7 @@ use crate::runtime::system_clock::now;
 use crate::runtime::systemd;
 use crate::sockets::inherited_sockets::InheritedSockets;
 use proxy_config::{Diagnostic, DiagnosticCode, Loaded};
-use proxy_model::{LogLevel, Model, Place};
+use proxy_model::{BindAddress, LogLevel, Model, Place};
 use proxy_telemetry::{EventFields, names};
 use sd_notify::NotifyState;
 use std::sync::Arc;
@@ -251,7 +251,7 @@ async fn prepare(
         };
         known = rehearse(&disk, &before, &after).await?;
     }
-    let listeners = prepare_admin(&disk, admin, &model, inherited).await?;
+    let listeners = prepare_admin(&disk, admin, opening.bound(), &model, inherited).await?;
     let opened = opening.open(Arc::clone(&model), &keys, inherited).await;
     let opened = opened.map_err(|fault| into_start_error(fault, &model))?;
     Ok(ReadyReload {
@@ -295,17 +295,18 @@ pub(super) async fn load_on_disk_thread(
 }
 
 /// Opens the sockets of the admin interface that `model` requires and that are not `open` yet, on
-/// the disk thread, which may block.
+/// the disk thread, which may block. `bound` are the addresses of the listeners in force.
 pub(super) async fn prepare_admin(
     disk: &DiskThread,
     open: AdminSockets,
+    bound: Vec<BindAddress>,
     model: &Arc<Model>,
     inherited: &mut InheritedSockets,
 ) -> Result<AdminListeners, StartError> {
     let (settings, mut taken) = (Arc::clone(model), std::mem::take(inherited));
     let remover = disk.clone();
     let preparing = disk.run(move || {
-        let prepared = AdminListeners::prepare(&open, &settings, &mut taken);
+        let prepared = AdminListeners::prepare(&open, &bound, &settings, &mut taken);
         let prepared = prepared.inspect(|listeners| listeners.remove_files_on(&remover));
         (prepared, taken)
     });

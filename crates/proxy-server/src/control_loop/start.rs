@@ -50,8 +50,8 @@ impl Process {
         let (deliveries, inbox) = Deliveries::new(Arc::clone(&registry), challenges.clone());
         let follower = follower(&disk, follow.zip(model.control_plane.clone()), deliveries).await?;
         // Before serving begins, because no step may fail after a client is accepted.
-        let listeners =
-            prepare_admin(&disk, AdminSockets::default(), &model, &mut inherited).await?;
+        let (open, bound) = (AdminSockets::default(), Vec::new());
+        let listeners = prepare_admin(&disk, open, bound, &model, &mut inherited).await?;
         let snapshot = predecessor.as_mut().map(|it| mem::take(&mut it.snapshot));
         let keys = PrivateKeys::default();
         let started = Server::start(

@@ -6,8 +6,8 @@ use proxy_limits::{
     RateLimitSettings, TokenBucket,
 };
 use proxy_model::{BasicAuth, Limits, RateKey, RateLimit};
-use proxy_pipeline::{RateBuckets, RateRule, RateStage, RouteLimits, SharedLimit};
-use proxy_plan::{CredentialsPlan, Plan, RoutePlan, Service, StateRegistry, StateTransaction};
+use proxy_pipeline::{RateBuckets, RateRule, RouteLimits, SharedLimit};
+use proxy_plan::{Plan, RateStage, RoutePlan, Service, StateRegistry, StateTransaction};
 use proxy_redis::{SharedBuckets, SharedRate, StoreSettings};
 use proxy_telemetry::{Gauge, Registry, SharedCounter, names};
 use std::sync::Arc;
@@ -311,7 +311,7 @@ impl Builder<'_> {
             reason: Reason::PolicyRateLimit,
             events: rate.events,
             observe_only: **observe_only,
-            stage: stage(route, &key.value),
+            stage: route.rate_stage(&key.value),
             buckets: self.buckets(scope, settings)?,
             shared: self.shared(route, policy),
         })
@@ -387,23 +387,6 @@ impl Builder<'_> {
             }
             (RateState::Keyed(table), _) => RateBuckets::Client(Arc::clone(table)),
         })
-    }
-}
-
-/// The stage at which the limit is checked. If an agent or a token can set the header that is the
-/// key, the check follows that step, so that a client cannot choose the key.
-fn stage(route: &RoutePlan, key: &RateKey) -> RateStage {
-    let RateKey::Header(name) = key else {
-        return RateStage::First;
-    };
-    if route.agents.is_some() {
-        return RateStage::AfterAgents;
-    }
-    match route.credentials.as_deref() {
-        Some(CredentialsPlan::Token(token)) if token.claim_names.contains(name) => {
-            RateStage::AfterCredentials
-        }
-        Some(CredentialsPlan::Token(_) | CredentialsPlan::Basic(_)) | None => RateStage::First,
     }
 }
 

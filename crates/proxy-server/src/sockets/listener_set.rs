@@ -103,7 +103,8 @@ impl ListenerSet {
     }
 
     /// The part of this process that has an address overlapping with `address`, if there is one:
-    /// a listener before it, the admin interface, or a listener of the active configuration.
+    /// a listener before it, the admin interface, which is bound before all listeners, or a listener
+    /// of the active configuration.
     fn holder(&self, arranged: &Self, model: &Model, address: &BindAddress) -> Option<String> {
         let mut bound = arranged.known.iter().zip(&model.listeners);
         let other = bound.find(|(one, _)| listen::overlaps(&one.bound.at, address));
@@ -117,10 +118,7 @@ impl ListenerSet {
         }
         let mut active = self.known.iter();
         let active = active.find(|one| listen::overlaps(&one.bound.at, address))?;
-        Some(format!(
-            "this process still has {}, of the active configuration: remove it in a reload first",
-            active.bound.at
-        ))
+        Some(listen::still_bound(&active.bound.at))
     }
 
     /// The UDP sockets of `listener`, from `inherited` or bound.

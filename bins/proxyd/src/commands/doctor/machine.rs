@@ -1,7 +1,7 @@
 //! Checks of limits, kernel settings and the clock.
 
 use super::finding::Finding;
-use proxy_model::{BindAddress, Model, min_descriptors};
+use proxy_model::{BindAddress, Model, RESERVED_DESCRIPTORS};
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -33,15 +33,15 @@ pub(super) fn check(model: &Model) -> Vec<Finding> {
 /// Checks the hard limit on open files, to which `proxyd` raises its soft one. Each client connection may need a second one, to a target.
 fn open_files(model: &Model, allowed: Option<u64>) -> Finding {
     let connections = u64::from(*model.limits.max_total_connections);
-    let both_sides = connections.saturating_mul(2);
-    let needed = min_descriptors(both_sides);
-    let own = needed - both_sides;
+    let needed = connections
+        .saturating_mul(2)
+        .saturating_add(RESERVED_DESCRIPTORS);
     match allowed {
         Some(allowed) if allowed < needed => Finding::warning(
             "open files",
             format!(
                 "{allowed} are allowed; `max-total-connections` {connections}, as many connections to \
-                 targets and {own} of its own need {needed}"
+                 targets and {RESERVED_DESCRIPTORS} of its own need {needed}"
             ),
             format!("set LimitNOFILE={needed} in the unit, or `ulimit -n {needed}` in the shell"),
         ),
@@ -164,11 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn fewer_than_200_descriptors_suffice_for_few_connections() {
+    fn a_hundred_descriptors_are_reserved_for_few_connections_too() {
         let model = model("limits { max-total-connections 30 }");
 
-        assert_eq!(open_files(&model, Some(120)).severity, Severity::Ok);
-        assert_eq!(open_files(&model, Some(119)).severity, Severity::Warning);
+        let low = open_files(&model, Some(159));
+
+        assert_eq!(low.severity, Severity::Warning);
+        assert!(low.state.contains("100 of its own need 160"));
+        assert_eq!(open_files(&model, Some(160)).severity, Severity::Ok);
     }
 
     #[test]

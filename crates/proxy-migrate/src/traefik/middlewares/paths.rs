@@ -34,7 +34,7 @@ pub(super) fn add(draft: &mut Draft<'_>, middleware: Middleware<'_>) -> Result<(
         None => Rewrite::Replace("/".to_owned(), prefix),
         Some(Rewrite::Strip(from)) => Rewrite::Replace(from, prefix),
         Some(Rewrite::Path(path)) => Rewrite::Path(format!("{prefix}{path}")),
-        Some(Rewrite::Replace(..)) => return Err(REWRITE),
+        Some(Rewrite::Replace(..) | Rewrite::Captures(_)) => return Err(REWRITE),
     });
     Ok(())
 }

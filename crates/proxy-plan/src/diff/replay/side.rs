@@ -5,16 +5,15 @@ use super::recorded_head::RecordedHead;
 use crate::decide::{Decision, Outcome};
 use crate::diff::answer::Answer;
 use crate::plan::Plan;
-use crate::route::{CredentialsPlan, RoutePlan, Service};
+use crate::route::{RateStage, RoutePlan, Service, rate_key_value};
 use crate::upstream_states::AssumeHealthy;
+use http::HeaderName;
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderName, HeaderValue};
 use proxy_limits::{
     ClientKey, DEFAULT_KEY_CAPACITY, KeySeed, KeyedBuckets, Rate, RateKey, RateLimitSettings,
 };
 use proxy_model as model;
 use proxy_routing::forgiving_path;
-use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -45,19 +44,9 @@ pub(super) struct ReplaySide<'p> {
 struct RateRule {
     settings: RateLimitSettings,
     key: RateRuleKey,
-    stage: RateRuleStage,
+    stage: RateStage,
     /// Created at the first request, since most limits of a large configuration see none.
     buckets: OnceCell<Option<KeyedBuckets>>,
-}
-
-/// The step of a request that a limit follows, as in the proxy: a field that an agent or a token may
-/// set is read after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum RateRuleStage {
-    First,
-    /// Not reached by a request that the decision refuses.
-    AfterCredentials,
-    AfterAgents,
 }
 
 #[derive(Debug)]
@@ -111,7 +100,7 @@ impl<'p> ReplaySide<'p> {
         let mut reached = rules
             .into_iter()
             .flatten()
-            .filter(|rule| !is_refused || rule.stage != RateRuleStage::AfterCredentials);
+            .filter(|rule| !is_refused || rule.stage != RateStage::AfterCredentials);
         reached.all(|rule| rule.admits(head, now_ns, self.keys_per_limit))
     }
 }
@@ -149,7 +138,7 @@ fn rules(plan: &Plan) -> Vec<Vec<Rc<RateRule>>> {
         Some(RateRule::new(
             RateLimitSettings::per_second(*rate?).ok()?,
             key,
-            RateRuleStage::First,
+            RateStage::First,
         ))
     };
     let client = per_second(
@@ -197,29 +186,12 @@ fn own_rule(route: &RoutePlan, settings: &model::Route) -> Option<Rc<RateRule>> 
         model::RateKey::Path => RateRuleKey::Path,
         model::RateKey::Route => RateRuleKey::One,
     };
-    let stage = RateRuleStage::new(route, &key);
+    let stage = route.rate_stage(&limit.key.value);
     Some(RateRule::new(bucket, key, stage))
 }
 
-impl RateRuleStage {
-    fn new(route: &RoutePlan, key: &RateRuleKey) -> Self {
-        let RateRuleKey::Header(name) = key else {
-            return Self::First;
-        };
-        if route.agents.is_some() {
-            return Self::AfterAgents;
-        }
-        match route.credentials.as_deref() {
-            Some(CredentialsPlan::Token(token)) if token.claim_names.contains(name) => {
-                Self::AfterCredentials
-            }
-            Some(CredentialsPlan::Token(_) | CredentialsPlan::Basic(_)) | None => Self::First,
-        }
-    }
-}
-
 impl RateRule {
-    fn new(settings: RateLimitSettings, key: RateRuleKey, stage: RateRuleStage) -> Rc<Self> {
+    fn new(settings: RateLimitSettings, key: RateRuleKey, stage: RateStage) -> Rc<Self> {
         Rc::new(Self {
             settings,
             key,
@@ -251,26 +223,12 @@ impl RateRule {
                 buckets.admit(&RateKey::Client(client), now_ns)
             }
             RateRuleKey::Header(name) => {
-                let value = field(&head.headers, name);
+                let value = rate_key_value(&head.headers, name);
                 buckets.admit(&RateKey::Header(value.as_deref()), now_ns)
             }
             RateRuleKey::Path => buckets.admit(&RateKey::Path(&forgiving_path(path).0), now_ns),
             RateRuleKey::One => buckets.admit(&RateKey::Route(0), now_ns),
         };
         decision.admitted
-    }
-}
-
-/// The value of a field, with its lines as one list; `None` without the field.
-fn field<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<Cow<'h, [u8]>> {
-    let lines: Vec<&[u8]> = headers
-        .get_all(name)
-        .iter()
-        .map(HeaderValue::as_bytes)
-        .collect();
-    match lines[..] {
-        [] => None,
-        [line] => Some(Cow::Borrowed(line)),
-        _ => Some(Cow::Owned(lines.join(&b", "[..]))),
     }
 }

@@ -3,8 +3,8 @@
 //! All processes hold the same UDP sockets, and the newest one receives from them. It forwards
 //! datagrams of an old process's connections through a pair of Unix sockets. The first message
 //! takes the other direction: it holds the old process's secrets, with which the new one reads
-//! connection IDs. A process that gives way passes its own sockets to still older processes on: it
-//! may end before them.
+//! connection IDs. A process that is replaced passes on its own sockets to still older processes:
+//! it may end before them.
 
 use super::secrets::{Http3Secrets, SEED_BYTES};
 use crate::http3::socket::Datagram;

@@ -11,7 +11,7 @@ use crate::sockets::listener_set::ListenerSet;
 use crate::targets::dns::{FirstLookUps, FoundNames};
 use crate::tls::{CertificateLoad, LoadedTls};
 use crate::worker::worker_pool::worker_count;
-use proxy_model::Model;
+use proxy_model::{BindAddress, Model};
 use proxy_otlp::Collector;
 use proxy_telemetry::{LineRing, Registry};
 use std::sync::Arc;
@@ -43,6 +43,11 @@ pub(crate) struct Opened {
 }
 
 impl Opening {
+    /// The bound addresses of the active listeners.
+    pub(crate) fn bound(&self) -> Vec<BindAddress> {
+        self.listeners.bound().cloned().collect()
+    }
+
     /// Opens and reads the files, sockets and addresses of `model`. `keys` are the keys held in
     /// memory.
     ///
