@@ -83,7 +83,7 @@ async fn open_store(url: &str, secrets: Secrets) -> Result<Store, StoreError> {
     if let Ok(opened) = timeout(SILENT_WAIT, &mut opening).await {
         return opened;
     }
-    tracing::warn!("the database does not answer; it is waited for");
+    tracing::warn!("the database does not answer; still waiting");
     opening.await
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn follow(settings: &ControlPlane, deliveries: Deliveries) -> Followe
             }),
         },
         Err(error) => {
-            tracing::error!(%error, "the control plane is not followed yet");
+            tracing::error!(%error, "the control plane client has not started");
             Follower {
                 first: None,
                 start: Box::new(move |_| spawn(async move || retry(settings, &mut host).await)),
@@ -79,12 +79,12 @@ fn spawn<F: Future<Output = ()>>(work: impl FnOnce() -> F + Send + 'static) -> S
                     _ = stopped => {}
                 }
             }),
-            Err(error) => tracing::error!(%error, "the control plane is not followed"),
+            Err(error) => tracing::error!(%error, "the control plane client cannot start"),
         }
     };
     let thread = thread::Builder::new().name("control-plane".to_owned());
     if let Err(error) = thread.spawn(run) {
-        tracing::error!(%error, "the control plane is not followed");
+        tracing::error!(%error, "the control plane client cannot start");
     }
     Box::new(stop)
 }

@@ -319,7 +319,7 @@ pub(crate) async fn list(
     post, path = "/projects/{project}/bundles", operation_id = "create_bundle", tag = "bundles",
     request_body = NewBundleRequest, responses(
         (status = 201, body = BundleView),
-        (status = 503, description = "Uploads of the organization or of all hold their memory, the caller uploads two bundles already, the database is unreachable, or the program stops", body = ErrorResponse)
+        (status = 503, description = "The memory for uploads is in use, the caller already uploads two bundles, the database is unreachable, or the program stops", body = ErrorResponse)
     )
 )]
 pub(crate) async fn create(

@@ -70,11 +70,11 @@ metrics! {
     AUDIT_ENTRIES "control_audit_entries" Gauge [] "The number of the audit log's newest entry.";
     BACKGROUND_FAILURES "control_background_failures_total" Counter ["task"] "Rounds of background work that failed.";
     ROLLOUT_EVENTS "control_rollout_events_total" Counter ["event"] "Steps of rollouts, by the event of the state machine.";
-    ROLLOUT_STEP_DURATION "control_rollout_step_duration_seconds" Histogram [] "From a look at a rollout that moves to its next step, or to the finding that it waits.";
+    ROLLOUT_STEP_DURATION "control_rollout_step_duration_seconds" Histogram [] "Duration of one scheduler step of a rollout.";
     DRIFT_EVENTS "control_drift_events_total" Counter ["event"] "Drifts that were `opened` and `resolved`.";
     NODE_DUPLICATES "control_node_duplicates_total" Counter [] "Nodes of which a second running process was noticed: a copied data folder.";
     NODES_WITHOUT_WAY_BACK "control_nodes_without_way_back_total" Counter [] "Nodes that keep a revoked bundle, because they ran no other one that is signed still.";
-    ARCHIVES_SWEPT "control_archives_swept_total" Counter [] "Archives that were deleted because their bundles never came into the database.";
+    ARCHIVES_SWEPT "control_archives_swept_total" Counter [] "Archives that were deleted because no bundle refers to them.";
     STORED_ROWS "control_stored_rows" Gauge ["table"] "Rows of the tables that grow with use, counted every five minutes.";
     DATABASE_BYTES "control_database_bytes" Gauge [] "Size of the database, measured every five minutes; space that deleted rows left is included.";
     ARCHIVE_BYTES "control_archive_bytes" Gauge [] "Size of the archives of all bundles, measured every five minutes; bundles of the same bytes count each.";

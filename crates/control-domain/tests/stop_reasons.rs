@@ -261,7 +261,7 @@ fn a_lack_of_data_says_what_is_missing() {
     let answered = |answer: &MetricAnswer| condition.judge(Some(answer));
     for (verdict, expected) in [
         (judge(Figures::default()), "too few requests to judge by"),
-        (judge(silent()), "nodes do not say what they serve"),
+        (judge(silent()), "nodes report no traffic"),
         (
             judge(with_one(|node| {
                 routes(node).for_each(|route| {

@@ -207,7 +207,7 @@ fn plaintext_to_tls_ports(model: &Model, faults: &mut Diagnostics) {
             .filter(|target| target.address.port == 443)
         {
             let place = target.address.place().unwrap_or(target.place);
-            let message = format!("{} is spoken to in plaintext", target.address);
+            let message = format!("{} gets plaintext", target.address);
             let fault = Diagnostic::new(DiagnosticCode::PlaintextToTlsPort, place, message);
             faults.push(fault.label("port 443 usually means TLS").help(format!(
                 "add a `tls` block to upstream \"{}\" if it does",
@@ -230,7 +230,7 @@ fn unverified_targets(model: &Model, faults: &mut Diagnostics) {
         let fault = Diagnostic::new(DiagnosticCode::UnverifiedTargets, place, message);
         faults.push(
             fault
-                .label("names, validity and authorities are not looked at")
+                .label("names, validity and authorities are not checked")
                 .help("the pins are the whole check: a key that leaks is trusted until its pin is removed"),
         );
     }
@@ -241,7 +241,7 @@ fn regexes_that_could_be_plain(model: &Model, faults: &mut Diagnostics) {
         let Some((place, instead)) = path.place().zip(plain_form(path)) else {
             continue;
         };
-        let message = "this regular expression says what a plain path says";
+        let message = "a plain path matches the same as this regex";
         let fault = Diagnostic::new(DiagnosticCode::RegexCouldBePrefix, place, message);
         faults.push(fault.label(format!("write `{instead}`, which is faster")));
     }

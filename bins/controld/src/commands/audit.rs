@@ -69,7 +69,7 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
                 ))?;
             }
             print_line(format_args!(
-                "keep a note of the newest link; it proves later that the log was not cut: {entries} {head}"
+                "keep the newest hash: it proves later that the log was not cut: {entries} {head}"
             ))?;
         }
     }

@@ -56,7 +56,7 @@ pub(crate) async fn run(
             for warning in warnings {
                 print_line(format_args!("warning: {warning}"))?;
             }
-            print_line(format_args!("the settings are good"))?;
+            print_line(format_args!("settings are valid"))?;
             Ok(ExitCode::SUCCESS)
         }
     }

@@ -191,7 +191,7 @@ impl<'a> Deployment<'a> {
             return Ok(bundle.clone());
         }
         if let Some(bundle) = in_state("revoked") {
-            let cause = "with the same bytes was revoked; another --name deploys them nevertheless";
+            let cause = "with the same bytes was revoked; use another --name to deploy them";
             let what = format!("bundle {} ({})", inline(&name), inline(text(bundle, "id")));
             return Err(CtlError::failed(what, cause));
         }

@@ -12,8 +12,8 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 refused or failed, with the reason on the standard error output; 2 a wrong \
 command line.
 
-A value `@FILE` is read from the file, `@-` from the standard input. Where an id is wanted, a name \
-does too.";
+A value `@FILE` is read from the file, `@-` from the standard input. Names are accepted instead \
+of ids.";
 
 /// Builds `ctl` with all its commands.
 pub(crate) fn command(operations: &[Operation]) -> Command {
@@ -113,7 +113,7 @@ fn ready() -> Command {
 
 fn apply() -> Command {
     Command::new("apply")
-        .about("Makes what a file says true: creates what is missing, updates what differs")
+        .about("Applies a file: creates what is missing, updates what differs")
         .args([
             Arg::new("file")
                 .long("file")
@@ -226,7 +226,7 @@ fn wait() -> [Arg; 2] {
             .long("wait")
             .action(ArgAction::SetTrue)
             .help(
-                "Until it ends or is paused, and beyond outages; exit code 0 only if it completes",
+                "Waits for an end or a pause, through outages; exit code 0 only if it completes",
             ),
         Arg::new("timeout")
             .long("timeout")

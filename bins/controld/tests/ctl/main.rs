@@ -325,7 +325,7 @@ fn a_member_is_invited_added_and_removed() {
     assert_eq!(removed.code, 0, "{}", removed.error);
     let last = world.ctl(&["member", "delete", "ann@example.com"]);
     assert!(
-        last.error.contains("the last administrator stays"),
+        last.error.contains("this is the only administrator"),
         "{}",
         last.error
     );

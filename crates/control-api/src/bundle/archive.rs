@@ -395,7 +395,7 @@ pub(crate) async fn sbom(
     tag = "bundles", params(DiffQuery), responses(
         (status = 200, body = DiffView),
         (status = 409, description = "One of them was rejected: it has no archive", body = ErrorResponse),
-        (status = 422, description = "The older one is not of this project, or no check of today passes it", body = ErrorResponse)
+        (status = 422, description = "The older one is not of this project, or the current checks refuse it", body = ErrorResponse)
     )
 )]
 pub(crate) async fn diff(

@@ -78,7 +78,7 @@ impl From<QuestionBody> for RequestQuestion {
     tag = "bundles", request_body = QuestionBody, responses(
         (status = 200, body = Value),
         (status = 409, description = "The bundle was rejected: it has no archive", body = ErrorResponse),
-        (status = 422, description = "No client could send the request, or no check of today passes the bundle", body = ErrorResponse)
+        (status = 422, description = "No client could send the request, or the current checks refuse the bundle", body = ErrorResponse)
     )
 )]
 pub(crate) async fn explain(

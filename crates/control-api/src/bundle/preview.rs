@@ -116,7 +116,7 @@ impl From<PreviewComparison> for PreviewComparisonView {
     post, path = "/projects/{project}/bundles/preview", operation_id = "preview_bundle",
     tag = "bundles", request_body = PreviewRequest, responses(
         (status = 200, body = PreviewView),
-        (status = 503, description = "Uploads of the organization or of all hold their memory, the caller uploads two bundles already, the database is unreachable, or the program stops", body = ErrorResponse)
+        (status = 503, description = "The memory for uploads is in use, the caller already uploads two bundles, the database is unreachable, or the program stops", body = ErrorResponse)
     )
 )]
 pub(crate) async fn preview(

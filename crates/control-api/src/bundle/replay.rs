@@ -108,8 +108,8 @@ impl From<KindMoved> for KindView {
     tag = "bundles", request_body = ReplayRequest, responses(
         (status = 200, body = ReplayView),
         (status = 409, description = "One of them was rejected: it has no archive", body = ErrorResponse),
-        (status = 422, description = "The recording has no request or too many, the older bundle is not of this project, or no check of today passes one of them", body = ErrorResponse),
-        (status = 503, description = "Uploads of the organization or of all hold their memory, the caller uploads two bundles already, the database is unreachable, or the program stops", body = ErrorResponse)
+        (status = 422, description = "The recording has no request or too many, the older bundle is not of this project, or the current checks refuse one of them", body = ErrorResponse),
+        (status = 503, description = "The memory for uploads is in use, the caller already uploads two bundles, the database is unreachable, or the program stops", body = ErrorResponse)
     )
 )]
 pub(crate) async fn replay(

@@ -143,8 +143,8 @@ impl Browser {
         } else if matches!(error, Error::SsoOtherSession) {
             (
                 "You are signed in already",
-                "Your identity provider sent an answer that nobody asked for here, for another user than the one that is signed in. \
-                 Sign out first, and begin again, if you want to leave your session.",
+                "Your identity provider sent an unrequested sign-in for another user than the one signed in here. To sign in \
+                 as that user, sign out and begin again.",
                 PageLink {
                     path: "/profile",
                     text: "Go to your profile",

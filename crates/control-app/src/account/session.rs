@@ -30,7 +30,7 @@ impl NewSession {
     pub fn notice(&self) -> Option<String> {
         let at = self.second_factor_reset_at?;
         Some(format!(
-            "An administrator took your second factor away on {}. Set up another one at your profile.",
+            "An administrator removed your second factor on {}. Set up another one at your profile.",
             at.strftime("%Y-%m-%d at %H:%M UTC")
         ))
     }

@@ -75,8 +75,8 @@ pub enum Refusal {
     /// The project's policy requires approval by a second person, and the certificate is not a mere
     /// renewal, or its node labels change.
     #[error(
-        "the project's policy requires another person's approval of a certificate that is not a renewal, for the same \
-         names, with the same node labels and as long: make a new certificate, and name it in a bundle"
+        "the project's policy permits only renewals: the same names and node labels, and no earlier expiry. Create a new \
+         certificate, and name it in a bundle"
     )]
     CertificateExchange,
     /// The project's policy refuses bundles with warnings, and the warnings of this bundle were not
@@ -96,10 +96,10 @@ pub enum Refusal {
         until: Timestamp,
     },
     /// An unfinished rollout holds one of the nodes.
-    #[error("a rollout that has not ended moves a node of these")]
+    #[error("one of these nodes is in an active rollout")]
     Held,
     /// The organization would be left without an administrator.
-    #[error("the last administrator stays")]
+    #[error("this is the only administrator")]
     LastAdmin,
     /// Other values still refer to this one.
     #[error("still has {0}")]

@@ -49,7 +49,7 @@ impl Gate {
         match self.failure(compared, &sides) {
             Some(failure) => GateVerdict::Failed(failure),
             None if batch.silent > 0 => GateVerdict::NoData(format!(
-                "{} of {} nodes do not say what they serve",
+                "{} of {} nodes report no traffic",
                 batch.silent, batch.nodes
             )),
             None => nodes::idle(self, batch).map_or(GateVerdict::Passed, GateVerdict::NoData),

@@ -95,8 +95,8 @@ fn short_lack(missing: &str) -> &'static str {
     if missing.starts_with("node ") {
         return "a node serves almost nothing";
     }
-    if missing.ends_with(" do not say what they serve") {
-        return "nodes do not say what they serve";
+    if missing.ends_with(" report no traffic") {
+        return "nodes report no traffic";
     }
     if missing.contains(": the gate needs ") {
         return "too few requests to judge by";

@@ -46,8 +46,7 @@ pub enum SsoRefusal {
     OtherBrowser,
     /// An unsolicited response came to a browser with the session of another user.
     #[error(
-        "an answer that nobody asked for came to a browser with another user's session, which it does not replace: the \
-         user signs out first, or begins the sign-in here"
+        "an unsolicited response cannot replace another user's session: sign out first, or begin the sign-in here"
     )]
     OtherSession,
     /// The attempt was used before, or is older than ten minutes.

@@ -212,15 +212,15 @@ fn heading(checked: Checked) -> String {
             errors: 0,
             warnings,
         } => format!(
-            "The configuration may be used; {} {} a look.",
+            "The configuration is valid; {} {} review.",
             count(warnings, "warning"),
             pick(warnings, "needs", "need")
         ),
         Checked::Found { errors, .. } => {
             format!(
-                "{} {} in the way.",
+                "{} {} signing.",
                 count(errors, "error"),
-                pick(errors, "is", "are")
+                pick(errors, "prevents", "prevent")
             )
         }
     }
@@ -239,8 +239,8 @@ mod tests {
         );
         assert_eq!(
             found(0, 2),
-            "The configuration may be used; 2 warnings need a look."
+            "The configuration is valid; 2 warnings need review."
         );
-        assert_eq!(found(1, 2), "1 error is in the way.");
+        assert_eq!(found(1, 2), "1 error prevents signing.");
     }
 }

@@ -264,8 +264,8 @@ fn limits(replayed: &Replayed, before: &str) -> Vec<String> {
         let was = pick(unlike, "was", "were");
         let requests = count(unlike, "request");
         limits.push(format!(
-            "{requests} {was} answered by another route when recorded than {before} gives, such as {example}: another \
-             bundle was in force then."
+            "{requests} {was} recorded with another route than {before} selects, such as {example}: another bundle was \
+             active."
         ));
     }
     limits

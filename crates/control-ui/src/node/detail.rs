@@ -170,7 +170,7 @@ async fn bundles(
     let mut rows = vec![
         row("Should run", ordered),
         row("Runs", reported.active),
-        row("Would start with", reported.last_good),
+        row("Last good", reported.last_good),
     ];
     if reported.staged.is_some() && reported.staged != reported.active {
         rows.push(row("Has fetched", reported.staged));
@@ -220,7 +220,7 @@ async fn events(
         .await?;
     let shown = usize::try_from(MAX_EVENTS).unwrap_or(usize::MAX);
     let order = if shown < found.len() {
-        "By the node’s clock, newest first; the API lists those before the newest 50"
+        "Newest 50, by the node’s clock; the API lists older ones"
     } else {
         "By the node’s clock, newest first"
     };

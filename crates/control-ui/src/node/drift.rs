@@ -150,9 +150,9 @@ fn row(
 fn status(drift: &Drift) -> Status {
     match drift.resolution {
         None => Status::new(Tone::Warn, "drift", "Differs"),
-        Some(DriftResolution::Automatic) => Status::new(Tone::Ok, "ok", "Returned by itself"),
-        Some(DriftResolution::Manual) => Status::new(Tone::Ok, "ok", "A person decided"),
-        Some(DriftResolution::Rollout) => Status::new(Tone::Ok, "ok", "A rollout decided"),
+        Some(DriftResolution::Automatic) => Status::new(Tone::Ok, "ok", "Resolved by itself"),
+        Some(DriftResolution::Manual) => Status::new(Tone::Ok, "ok", "Resolved by hand"),
+        Some(DriftResolution::Rollout) => Status::new(Tone::Ok, "ok", "By a rollout"),
     }
 }
 
@@ -181,12 +181,12 @@ pub(crate) async fn resolve(
                 let page = format!("/projects/{project}/drift/{id}");
                 return Ok(fault.note().at(&page, ui.cookie));
             };
-            let sentence = "The node keeps what it runs, by a new order.";
+            let sentence = "A new order names the node’s current bundle.";
             (DriftRemedy::Accept(Some(seen)), sentence)
         }
         _ => (
             DriftRemedy::Reorder,
-            "The node is ordered again to run what it should.",
+            "The order is sent to the node again.",
         ),
     };
     let note = match ui

@@ -48,7 +48,7 @@ pub(crate) async fn ask(
                 text: "Members".to_owned(),
                 path: back.clone(),
             },
-            heading: format!("Let {} choose another password?", member.name),
+            heading: format!("Let {} reset the password?", member.name),
             effects: vec![
                 format!(
                     "The next page has a link to send to {} over a trusted channel: anyone with it can choose the password.",
@@ -79,7 +79,7 @@ pub(crate) async fn create(
             Ok(shown(&CreatedPage {
                 frame,
                 org,
-                heading: format!("{} may choose another password.", member.name),
+                heading: format!("{} may reset the password.", member.name),
                 link: format!(
                     "{}/password-resets/use?secret={}",
                     ui.server_url(&caller.visit),

@@ -110,16 +110,16 @@ fn row(key: &SigningKey, now: Timestamp) -> Row {
             Tone::Busy,
             "wait",
             "Stands by",
-            "Nodes learn of it, before it signs",
+            "Known to nodes, not signing yet",
         ),
         SigningKeyState::Retired => (
             Tone::Off,
             "off",
             "Verifies only",
-            "What it signed is still accepted",
+            "Its signatures are accepted",
         ),
         SigningKeyState::Deactivated => {
-            (Tone::Off, "bad", "Deactivated", "What it signed is refused")
+            (Tone::Off, "bad", "Deactivated", "Its signatures are refused")
         }
     };
     let by = key
@@ -160,10 +160,10 @@ pub(crate) async fn ask_rotation(
 ) -> Result<Response, Failure> {
     let effects = vec![
         "The key that stands by signs from now on; without one, a new key is made and signs at once.".to_owned(),
-        "The key that signed until now verifies what it signed. Nodes learn of the change with their next order.".to_owned(),
+        "Signatures of the former key stay valid. Nodes learn of the change with their next order.".to_owned(),
     ];
     let question = Question {
-        heading: "Let another key sign?".to_owned(),
+        heading: "Rotate signing key?".to_owned(),
         effects,
         action: format!("/orgs/{org}/signing-keys/rotate"),
         button: "Rotate the key",

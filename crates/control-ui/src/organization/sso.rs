@@ -164,7 +164,7 @@ fn facts(settings: &SsoSettings) -> Vec<(&'static str, String)> {
                 ("Sign-in URL of the provider", found(idp_sso_url, read)),
                 ("Certificates of the provider", certificates),
                 ("Entity ID of this service", sp_entity_id.clone()),
-                ("Responses come to", assertion_consumer_service_url.clone()),
+                ("Response URL", assertion_consumer_service_url.clone()),
                 ("Sign-in begins", begins.to_owned()),
             ]
         }

@@ -222,7 +222,7 @@ impl Failure {
             Self::with_text(
                 StatusCode::INTERNAL_SERVER_ERROR,
                 "The server failed.",
-                "Its log has the cause, under the name of this request.",
+                "Its log has the cause, under this request’s ID.",
             )
         };
         match failure {

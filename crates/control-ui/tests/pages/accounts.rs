@@ -14,7 +14,7 @@ async fn a_second_factor_that_was_reset_is_reported_at_the_next_sign_in() {
         let system = Call::system(world.app.now());
         let reset = world.app.clear_second_factor(&system, EMAIL).await;
         reset.unwrap();
-        let notice = "An administrator took your second factor away on 20";
+        let notice = "An administrator removed your second factor on 20";
         for _ in 0..2 {
             let mut browser = Browser::new(&world);
             browser.open("/sign-in").await;

@@ -49,8 +49,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
         );
     }
     if let Some(place) = ignored_proxy_protocol(&proxy_protocol, trusted_proxies.is_empty()) {
-        let message = "`proxy-protocol` needs `trusted-proxies`: others may not say who calls, and \
-            are closed";
+        let message = "`proxy-protocol` needs `trusted-proxies`: connections from other peers are closed";
         d.fault(DiagnosticCode::Conflict, place, message);
     }
     let listener = Listener {

@@ -22,7 +22,7 @@ pub(crate) fn contain<T>(
 fn problem(panic: &(dyn Any + Send)) -> Problem {
     let reported = panic.downcast_ref::<&str>().map(ToString::to_string);
     let reported = reported.or_else(|| panic.downcast_ref::<String>().cloned());
-    let text = reported.unwrap_or_else(|| "a panic without words".to_owned());
+    let text = reported.unwrap_or_else(|| "no panic message".to_owned());
     Problem::new(Reason::Panic, Detail::text(text))
 }
 

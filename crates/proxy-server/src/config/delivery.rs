@@ -198,7 +198,7 @@ pub(crate) fn compare(at_start: Option<&ControlPlane>, now: Option<&ControlPlane
         (at_start, now) => at_start.is_none() && now.is_none(),
     };
     if !is_same {
-        let warning = "the block control-plane has changed, which counts at the next start";
+        let warning = "control-plane has changed: it takes effect at the next start";
         tracing::warn!(target: ANSWER, warning, "configuration");
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn why(address: SocketAddr, error: &io::Error) -> String {
             format!("the port is in use by another process; `ss -ltnp 'sport = :{port}'` shows it")
         }
         io::ErrorKind::PermissionDenied => {
-            "permission denied; ports below 1024 need CAP_NET_BIND_SERVICE, or a socket of systemd's"
+            "permission denied; ports below 1024 need CAP_NET_BIND_SERVICE, or a systemd socket"
                 .to_owned()
         }
         io::ErrorKind::AddrNotAvailable => {

@@ -17,6 +17,6 @@ pub(crate) fn notify_reload() {
 
 fn notify_all(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::warn!(%error, "cannot tell systemd");
+        tracing::warn!(%error, "cannot notify systemd");
     }
 }

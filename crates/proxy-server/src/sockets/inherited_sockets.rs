@@ -42,7 +42,7 @@ impl InheritedSockets {
                 Ok(Some(socket)) => inherited.add_managed(Arc::new(socket)),
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "what the service manager passed cannot be listened on");
+                    tracing::warn!(%error, "a socket of the service manager cannot be used");
                 }
             }
         }

@@ -74,7 +74,7 @@ fn push_comparison(page: &mut String, compared: &Value) {
     let Some(diff) = compared.get("diff").filter(|diff| diff.is_object()) else {
         writeln!(
             page,
-            "no comparison with {before}: today's checks refuse it\n"
+            "no comparison with {before}: it fails current checks\n"
         )
         .unwrap_or_default();
         return;
@@ -113,7 +113,7 @@ fn push_comparison(page: &mut String, compared: &Value) {
     );
     let settings: Vec<Vec<String>> = items(diff, "settings").map(setting_row).collect();
     push_section(page, "settings in force", &settings, omitted("omitted"));
-    push_section(page, "ended by a reload", &texts(diff, "drained"), 0);
+    push_section(page, "a reload ends", &texts(diff, "drained"), 0);
     push_section(page, "limits of the comparison", &texts(diff, "limits"), 0);
     push_section(page, "files", &rows("files", &["change", "name"]), 0);
 }

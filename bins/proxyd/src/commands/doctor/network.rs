@@ -58,7 +58,7 @@ fn bound(listener: &str, probed: Result<String, BindError>, command: &str) -> Fi
         ErrorKind::AddrInUse => Finding::warning(
             subject,
             format!("{place} is in use"),
-            format!("right if proxyd runs; else `{command}` names the program"),
+            format!("expected if proxyd runs; else see `{command}`"),
         ),
         ErrorKind::PermissionDenied => Finding::fault(
             subject,

@@ -116,7 +116,7 @@ fn lost_refusals(sides: &ComparedReports<'_>, scope: Scope<'_>) -> Option<GateFa
     });
     is_lost.then(|| {
         GateFailure::Statuses(format!(
-            "{}{} are refused with 401 or 403; a tenth of the others' share is the least",
+            "{}{} are refused with 401 or 403; at least a tenth of the others' share passes",
             scope.prefix(),
             found.text()
         ))

@@ -109,7 +109,7 @@ pub(super) fn handshakes(sides: &ComparedReports<'_>) -> Option<GateFailure> {
     });
     is_lost.then(|| {
         GateFailure::Handshakes(format!(
-            "clients connect with TLS for {}; a tenth of the others' share is the least",
+            "clients connect with TLS for {}; at least a tenth of the others' share passes",
             found.text()
         ))
     })

@@ -147,7 +147,7 @@ fn heading(certificate: &Certificate, now: Timestamp) -> String {
     let name = &certificate.name;
     match certificate.state(now) {
         CertificateState::Pending => format!("{name} is not valid yet."),
-        CertificateState::Expired => format!("{name} ended {left} ago."),
+        CertificateState::Expired => format!("{name} expired {left} ago."),
         CertificateState::Valid => format!("{name} is valid for another {left}."),
     }
 }

@@ -60,7 +60,7 @@ pub(crate) async fn send(
         Ok(settings) => match app.update_service(&call, project, id, settings).await {
             Ok(_) => {
                 let note =
-                    Note::good("The service is changed. The next bundle of services has it so.");
+                    Note::good("The service is changed, for the next bundle of services.");
                 let path = format!("/projects/{project}/services/{id}");
                 return Ok(note.at(&path, ui.cookie));
             }

@@ -59,7 +59,7 @@ pub(crate) async fn send(
         Ok(settings) => match app.update_upstream(&call, project, id, settings).await {
             Ok(_) => {
                 let note =
-                    Note::good("The upstream is changed. The next bundle of services has it so.");
+                    Note::good("The upstream is changed, for the next bundle of services.");
                 let path = format!("/projects/{project}/upstreams/{id}");
                 return Ok(note.at(&path, ui.cookie));
             }

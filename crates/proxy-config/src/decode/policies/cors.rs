@@ -25,7 +25,7 @@ pub(super) fn cors<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Cors> {
     let mut origins = cors.allow_origins.iter();
     let any = origins.find(|origin| origin.value == OriginPattern::Any);
     if let Some(any) = any.filter(|_| *cors.allow_credentials) {
-        let message = "credentials do not go with every origin";
+        let message = "`allow-credentials` excludes the origin `*`";
         let place = any.place().unwrap_or_default();
         let fault = Diagnostic::new(DiagnosticCode::Conflict, place, message);
         d.push(fault.help("name the origins: any page could act for its visitors"));

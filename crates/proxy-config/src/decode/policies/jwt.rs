@@ -91,7 +91,7 @@ fn keys<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<JwtKeySource> {
     ];
     let mut places = places.into_iter().flatten();
     if let (Some(first), Some(second)) = (places.next(), places.next()) {
-        let message = "the keys are in one place: `jwks-file`, `jwks-url` or `hmac-file`";
+        let message = "keys have one source: `jwks-file`, `jwks-url` or `hmac-file`";
         let fault = Diagnostic::new(DiagnosticCode::Conflict, second, message);
         d.push(fault.related(first, "keys are here already"));
         return None;
@@ -182,7 +182,7 @@ fn remote<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<RemoteKeySet> {
     if *max_interval < *min_interval || *max_age < *max_interval {
         let places = [max_interval.place(), max_age.place(), min_interval.place()];
         let place = places.into_iter().flatten().next();
-        let message = "`jwks-min-interval-secs`, `jwks-max-interval-secs` and `jwks-max-age-secs` grow in this order";
+        let message = "`jwks-min-interval-secs`, `jwks-max-interval-secs` and `jwks-max-age-secs` must not decrease";
         let place = place.or(url.place()).unwrap_or_default();
         d.fault(DiagnosticCode::Conflict, place, message);
     }

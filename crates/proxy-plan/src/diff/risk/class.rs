@@ -240,16 +240,16 @@ impl RiskClass {
     const fn harm(self) -> &'static str {
         match self {
             Self::RequestsRefused => {
-                "404s in masses; `proxyd explain` on the example names the nearest route"
+                "many 404s; `proxyd explain` on the example names the nearest route"
             }
             Self::FewerGuards => {
-                "a path other than the guarded one; test with `expect { agents … }`"
+                "requests bypass a guard; test with `expect { agents … }`"
             }
             Self::AgentRemoved => "requests pass without authentication or inspection",
             Self::AgentChanged => {
                 "a server that answers 200 to unknown paths admits all requests; a header that the agent no longer sets comes from the client"
             }
-            Self::AccessWidened => "strangers reach what was for the inside",
+            Self::AccessWidened => "outsiders reach internal services",
             Self::ResponsesShared => {
                 "a visitor sees the page of another one, because the upstream did not say `private`"
             }

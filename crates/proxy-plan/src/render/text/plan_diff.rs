@@ -44,7 +44,7 @@ pub fn diff_text(diff: &PlanDiff) -> String {
         .map(|one| format!("{:9}{}", one.change.name(), one.part));
     section(&mut page, "added and removed", &lines(parts));
     section(&mut page, "settings in force", &self::settings(settings));
-    section(&mut page, "ended by a reload", &connections(drained));
+    section(&mut page, "a reload ends", &connections(drained));
     let samples = sampled_regexes.iter();
     let samples = samples.map(|regex| format!("path-regex {regex:?}: a sample of its paths"));
     let limits = limits.iter().map(ToString::to_string);

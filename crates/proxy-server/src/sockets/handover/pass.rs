@@ -91,7 +91,7 @@ pub(super) fn receive(from: &mut UnixStream) -> io::Result<Vec<Passed>> {
         let text = String::from_utf8(text).map_err(|_| not_understood())?;
         let List { labels, more } = List::decode(&text).ok_or_else(not_understood)?;
         if labels.len() != descriptors.len() {
-            return Err(io::Error::other("sockets were lost on their way"));
+            return Err(io::Error::other("sockets were lost in transit"));
         }
         let sockets = descriptors.into_iter().map(Socket::from);
         let passed = labels.into_iter().zip(sockets);
@@ -128,7 +128,7 @@ fn receive_beginning(from: &UnixStream) -> io::Result<(usize, Vec<OwnedFd>)> {
 }
 
 fn not_understood() -> io::Error {
-    io::Error::other("the process before speaks another version")
+    io::Error::other("the old process has another version")
 }
 
 #[cfg(test)]
