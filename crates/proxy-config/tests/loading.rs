@@ -50,6 +50,42 @@ fn every_block_is_decoded() {
 }
 
 #[test]
+fn faults_of_units_and_words_name_the_spelling_that_is_accepted() {
+    let report = parse(
+        r#"
+        listeners { listener "l" { address "127.0.0.1:80"; proxy-protocol #true } }
+        routes {
+            route "r" {
+                upstream "u"
+                max-body-size "1.5GB"
+                timeouts { connect-secs 0; request-secs 0.5 }
+                rate-limit { requests-per-second 0.5 }
+                request-headers { set "X-V" 2 }
+            }
+        }
+        upstreams { upstream "u" { target "127.0.0.1:81" } }
+        agents { agent "a" { unix-socket "/run/a.sock" } }
+        "#,
+        "x.kdl",
+    )
+    .unwrap_err();
+    let faults = report.faults().iter();
+    let ways_out: Vec<&str> = faults
+        .map(|fault| fault.help.as_deref().unwrap_or(&fault.label))
+        .collect();
+    let expected = [
+        "name the load balancers, as in `trusted-proxies \"10.0.0.0/8\"`",
+        "whole numbers only; write `1500MB`",
+        "write `connect-ms` for less than a second",
+        "write `request-ms 500`",
+        "write `rate \"30/min\"`",
+        "write it in quotes: `\"2\"`",
+        "one of `open`, `closed`",
+    ];
+    assert_eq!(ways_out, expected, "{report}");
+}
+
+#[test]
 fn settings_of_listeners_are_decoded() {
     let model = fixture("every_block.kdl");
 
