@@ -541,7 +541,17 @@ fn every_refusal_is_counted_for_its_setting_which_its_record_names() {
     assert_eq!(limits["max-body-size-bytes"]["rejected"], 2);
     assert_eq!(limits["max-header-count"]["rejected"], 1);
     assert_eq!(limits["max-body-size"]["rejected"], 1);
-    let name = "proxy_limit_rejections_total{setting=\"max-body-size-bytes\"}";
-    let reported = metric(&mut proxyd.connect(), name);
-    assert!((reported - 2.0).abs() < f64::EPSILON, "{reported}");
+    for (name, count) in [
+        (
+            "proxy_limit_rejections_total{setting=\"max-body-size-bytes\"}",
+            2.0,
+        ),
+        (
+            "proxy_blocked_requests_total{reason=\"body_size_limit\"}",
+            3.0,
+        ),
+    ] {
+        let reported = metric(&mut proxyd.connect(), name);
+        assert!((reported - count).abs() < f64::EPSILON, "{name} {reported}");
+    }
 }
