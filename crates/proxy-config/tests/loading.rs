@@ -416,6 +416,25 @@ fn files_in_memory_include_each_other_and_nothing_else() {
 }
 
 #[test]
+fn a_missing_include_or_variable_hides_no_fault_and_causes_none() {
+    let text = r#"
+        include "not-there.kdl"
+        listeners { listener "main" { address "127.0.0.1:{$NO_SUCH_PORT}"; default-route "there" } }
+        routes { route "a" { upstream "there"; max-body-size 1.5 } }
+        limits { max-header-count 0 }
+    "#;
+    let report = in_memory(&[("main.kdl", text)]).unwrap_err();
+
+    let expected = [
+        DiagnosticCode::IncludeWithoutMatch,
+        DiagnosticCode::MissingVariable,
+        DiagnosticCode::WrongType,
+        DiagnosticCode::OutOfRange,
+    ];
+    assert_eq!(codes(&report), expected, "{report}");
+}
+
+#[test]
 fn cyclic_and_too_deep_includes_are_faults() {
     let around = in_memory(&[
         ("main.kdl", "include \"b.kdl\""),
