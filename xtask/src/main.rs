@@ -85,7 +85,7 @@ enum Task {
     Chaos(chaos::Options),
     /// Roll bundles out to a simulated fleet, and fail when a harmful one is not stopped in its first batch
     Fleet(fleet::Options),
-    /// Build proxyd as it ships, into target/ship
+    /// Build proxyd and controld as they ship, into target/ship
     Ship,
     /// Make Debian packages, tarballs and images; `--help` lists the options
     #[command(disable_help_flag = true)]

@@ -40,6 +40,32 @@ impl Diagnostics {
         self.errors
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
+        self.list.iter()
+    }
+
+    /// Adds the diagnostics of `later` that pass `keep`, which gets the earlier ones.
+    pub(crate) fn extend(
+        &mut self,
+        later: Self,
+        keep: impl Fn(&[Diagnostic], &Diagnostic) -> bool,
+    ) {
+        let Self {
+            list,
+            dropped,
+            errors,
+        } = later;
+        let earlier = self.list.clone();
+        for fault in list {
+            if keep(&earlier, &fault) {
+                self.push(fault);
+            }
+        }
+        self.dropped += dropped;
+        // Errors among those that were not kept are not in the list.
+        self.errors |= errors && dropped > 0;
+    }
+
     pub(crate) fn into_report(self, sources: Sources) -> Report {
         Report::new(sources, self.list).and_dropped(self.dropped)
     }

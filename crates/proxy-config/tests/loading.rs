@@ -50,6 +50,42 @@ fn every_block_is_decoded() {
 }
 
 #[test]
+fn faults_of_units_and_words_name_the_spelling_that_is_accepted() {
+    let report = parse(
+        r#"
+        listeners { listener "l" { address "127.0.0.1:80"; proxy-protocol #true } }
+        routes {
+            route "r" {
+                upstream "u"
+                max-body-size "1.5GB"
+                timeouts { connect-secs 0; request-secs 0.5 }
+                rate-limit { requests-per-second 0.5 }
+                request-headers { set "X-V" 2 }
+            }
+        }
+        upstreams { upstream "u" { target "127.0.0.1:81" } }
+        agents { agent "a" { unix-socket "/run/a.sock" } }
+        "#,
+        "x.kdl",
+    )
+    .unwrap_err();
+    let faults = report.faults().iter();
+    let ways_out: Vec<&str> = faults
+        .map(|fault| fault.help.as_deref().unwrap_or(&fault.label))
+        .collect();
+    let expected = [
+        "name the load balancers, as in `trusted-proxies \"10.0.0.0/8\"`",
+        "whole numbers only; write `1500MB`",
+        "write `connect-ms` for less than a second",
+        "write `request-ms 500`",
+        "write `rate \"30/min\"`",
+        "write it in quotes: `\"2\"`",
+        "one of `open`, `closed`",
+    ];
+    assert_eq!(ways_out, expected, "{report}");
+}
+
+#[test]
 fn settings_of_listeners_are_decoded() {
     let model = fixture("every_block.kdl");
 
@@ -377,6 +413,25 @@ fn files_in_memory_include_each_other_and_nothing_else() {
 
     let report = in_memory(&[("main.kdl", "include \"../fixtures.kdl\"")]).unwrap_err();
     assert_eq!(codes(&report), [DiagnosticCode::IncludeWithoutMatch]);
+}
+
+#[test]
+fn a_missing_include_or_variable_hides_no_fault_and_causes_none() {
+    let text = r#"
+        include "not-there.kdl"
+        listeners { listener "main" { address "127.0.0.1:{$NO_SUCH_PORT}"; default-route "there" } }
+        routes { route "a" { upstream "there"; max-body-size 1.5 } }
+        limits { max-header-count 0 }
+    "#;
+    let report = in_memory(&[("main.kdl", text)]).unwrap_err();
+
+    let expected = [
+        DiagnosticCode::IncludeWithoutMatch,
+        DiagnosticCode::MissingVariable,
+        DiagnosticCode::WrongType,
+        DiagnosticCode::OutOfRange,
+    ];
+    assert_eq!(codes(&report), expected, "{report}");
 }
 
 #[test]

@@ -108,6 +108,20 @@ impl CircuitBreaker {
         phase.state()
     }
 
+    /// The state for metrics at `now_ns`: an open breaker is half-open after its timeout, when a
+    /// request would be admitted, although none has arrived.
+    pub fn state_at(&self, now_ns: u64) -> BreakerState {
+        let (phase, _) = Phase::unpack(self.0.word.load(Ordering::Acquire));
+        match phase {
+            Phase::Open { .. } => {
+                let settings = self.settings();
+                let step = phase.step(BreakerEvent::Request, settings, now_ns);
+                step.next.state()
+            }
+            Phase::Closed { .. } | Phase::HalfOpen { .. } => phase.state(),
+        }
+    }
+
     /// The state in one word, for a process that takes over on the same machine. A half-open breaker is
     /// passed as an open one with its timeout over: its probes end in this process.
     pub fn to_word(&self) -> u64 {

@@ -1,4 +1,4 @@
-//! The limits of the `limits` block, and their use.
+//! The limits of the `limits` block, of routes and of upstreams, and their use.
 
 use serde_json::{Value, json};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// Declares [`LimitSetting`]: one row for each setting.
 macro_rules! limit_settings {
     ($($variant:ident $path:literal;)+) => {
-        /// A setting of the `limits` block that can be reached.
+        /// A setting that can be reached: of the `limits` block, or of each route or upstream.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[expect(missing_docs, reason = "the reference of settings has a row for each")]
         pub enum LimitSetting {
@@ -53,6 +53,9 @@ limit_settings! {
     MaxRequestsPerSecondPerRoute "limits.max-requests-per-second-per-route";
     MaxMemory "limits.max-memory-bytes";
     MaxMemoryPercent "limits.max-memory-percent";
+    RouteRateLimit "routes.route.policies.rate-limit";
+    RouteBodySize "routes.route.policies.max-body-size";
+    PoolConnections "upstreams.upstream.connection-pool.max-connections";
 }
 
 impl LimitSetting {
@@ -62,14 +65,16 @@ impl LimitSetting {
         self as usize
     }
 
-    /// The name within the `limits` block.
+    /// The name within the `limits` block, a route's policies or an upstream.
     #[must_use]
     pub fn name(self) -> &'static str {
         let path = self.path();
-        path.strip_prefix("limits.").unwrap_or(path)
+        let blocks = ["limits.", "routes.route.policies.", "upstreams.upstream."];
+        let mut names = blocks.iter().filter_map(|block| path.strip_prefix(block));
+        names.next().unwrap_or(path)
     }
 
-    /// The setting with this path; `None` for one outside of the `limits` block.
+    /// The setting with this path; `None` for one that is not listed.
     #[must_use]
     pub fn from_path(path: &str) -> Option<Self> {
         let mut all = Self::ALL.iter().copied();
@@ -92,9 +97,11 @@ pub struct LimitUse {
     /// Name and unit in the configuration.
     pub setting: LimitSetting,
     /// Current use. For a limit on each client, route, worker, agent or target: the largest use of
-    /// one. `None` for a limit on each single request, and for a rate.
+    /// one. `None` for a limit on each single request, for a rate, and for a setting of routes or
+    /// upstreams.
     pub current: Option<Quantity>,
-    /// The maximum; `None` if unlimited.
+    /// The maximum; `None` if unlimited, and for a setting of routes or upstreams, which have a
+    /// value each.
     pub maximum: Option<Quantity>,
 }
 
@@ -125,10 +132,18 @@ mod tests {
         for (index, setting) in LimitSetting::ALL.iter().enumerate() {
             assert_eq!(setting.index(), index);
             assert_eq!(LimitSetting::from_path(setting.path()), Some(*setting));
-            assert!(!setting.name().contains('.'), "{}", setting.name());
+            assert!(!setting.name().contains("limits."), "{}", setting.name());
         }
+        let names = LimitSetting::ALL.iter().map(|setting| setting.name());
+        let names: Vec<_> = names.rev().take(3).collect();
+        let of_blocks = [
+            "connection-pool.max-connections",
+            "max-body-size",
+            "rate-limit",
+        ];
+        assert_eq!(names, of_blocks);
         assert_eq!(
-            LimitSetting::from_path("routes.route.policies.rate-limit"),
+            LimitSetting::from_path("routes.route.policies.basic-auth.attempts"),
             None
         );
     }

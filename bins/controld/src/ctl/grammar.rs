@@ -225,9 +225,7 @@ fn wait() -> [Arg; 2] {
         Arg::new("wait")
             .long("wait")
             .action(ArgAction::SetTrue)
-            .help(
-                "Waits for an end or a pause, through outages; exit code 0 only if it completes",
-            ),
+            .help("Waits for an end or a pause, through outages; exit code 0 only if it completes"),
         Arg::new("timeout")
             .long("timeout")
             .value_name("SECONDS")

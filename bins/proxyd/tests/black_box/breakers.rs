@@ -123,6 +123,22 @@ fn a_breaker_opens_after_its_failures_and_closes_again() {
 }
 
 #[test]
+fn an_open_breaker_is_shown_as_half_open_after_its_timeout() {
+    let ill = Arc::new(AtomicBool::new(true));
+    let upstream = moody(&ill, &Gate::new());
+    let proxyd = started(&upstream, "failure-threshold 1; timeout-ms 100");
+    let mut client = proxyd.connect();
+
+    assert_eq!(statuses(&mut client, 1), [500]);
+
+    let end = Instant::now() + EVENT_TIMEOUT;
+    while state(&mut client) < 1.5 {
+        assert!(Instant::now() < end, "the metric stays at 1");
+    }
+    assert_eq!(upstream.requests().len(), 1, "no request was necessary");
+}
+
+#[test]
 fn changes_of_a_breaker_are_counted_and_logged() {
     let ill = Arc::new(AtomicBool::new(true));
     let upstream = moody(&ill, &Gate::new());

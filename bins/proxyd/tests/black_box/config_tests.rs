@@ -64,6 +64,37 @@ fn a_configuration_whose_test_fails_is_never_served() {
 }
 
 #[test]
+fn a_failed_test_hides_no_unusable_file() {
+    let (folder, path) = file(FAILING);
+    for name in ["admin.token", "cert.pem", "key.pem"] {
+        fs::write(folder.path().join(name), "no secret\n").unwrap();
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let files = r#"
+        admin { address "127.0.0.1:0"; token-file "admin.token" }
+        listeners {
+            listener "tls" {
+                address "127.0.0.1:0"
+                protocol "https"
+                tls { cert-file "cert.pem"; key-file "key.pem" }
+            }
+        }
+    "#;
+    fs::write(&path, format!("{text}{files}")).unwrap();
+
+    let mut command = Command::new(BINARY);
+    command.env_remove("PROXYD_CONFIG");
+    let output = command.args(["config", "check"]).arg(&path).output();
+    let output = output.unwrap();
+
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    for code in ["config-test-failed", "bad-token", "bad-certificate"] {
+        assert!(printed.contains(code), "{code} is not in:\n{printed}");
+    }
+}
+
+#[test]
 fn a_failed_test_prints_the_command_that_explains_it() {
     let (_folder, path) = file(FAILING);
     let mut command = Command::new(BINARY);

@@ -485,7 +485,7 @@ fn every_limit_is_listed_with_its_use() {
     while listed()["max-in-flight-requests-per-worker"]["current"] != 1 {}
     let limits = listed();
     let names: Vec<_> = limits.as_object().unwrap().keys().collect();
-    assert_eq!(names.len(), 24, "{names:?}");
+    assert_eq!(names.len(), 27, "{names:?}");
     for (name, limit, rejected) in [
         ("max-header-count", json!(9), 0),
         ("max-header-size-bytes", json!(8192), 0),
@@ -494,6 +494,8 @@ fn every_limit_is_listed_with_its_use() {
         ("max-decompression-ratio", json!(100.0), 0),
         ("max-requests-per-second-global", json!(null), 0),
         ("max-memory-percent", json!(99.5), 0),
+        ("rate-limit", json!(null), 0),
+        ("connection-pool.max-connections", json!(null), 0),
     ] {
         assert_eq!(limits[name]["limit"], limit, "{name}");
         assert_eq!(limits[name]["rejected"], rejected, "{name}");
@@ -538,7 +540,18 @@ fn every_refusal_is_counted_for_its_setting_which_its_record_names() {
     let limits = admin(&proxyd, "/admin/stats")["limits"].clone();
     assert_eq!(limits["max-body-size-bytes"]["rejected"], 2);
     assert_eq!(limits["max-header-count"]["rejected"], 1);
-    let name = "proxy_limit_rejections_total{setting=\"max-body-size-bytes\"}";
-    let reported = metric(&mut proxyd.connect(), name);
-    assert!((reported - 2.0).abs() < f64::EPSILON, "{reported}");
+    assert_eq!(limits["max-body-size"]["rejected"], 1);
+    for (name, count) in [
+        (
+            "proxy_limit_rejections_total{setting=\"max-body-size-bytes\"}",
+            2.0,
+        ),
+        (
+            "proxy_blocked_requests_total{reason=\"body_size_limit\"}",
+            3.0,
+        ),
+    ] {
+        let reported = metric(&mut proxyd.connect(), name);
+        assert!((reported - count).abs() < f64::EPSILON, "{name} {reported}");
+    }
 }

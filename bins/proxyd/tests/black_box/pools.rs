@@ -1,6 +1,6 @@
 //! Rotation of targets, and pooled connections.
 
-use crate::support::{Config, METRICS, metric, pause, reason, refusal, request, target};
+use crate::support::{Config, METRICS, admin, metric, pause, reason, refusal, request, target};
 use proxy_testkit::{Gate, Proxyd, Upstream, get, ok};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -203,6 +203,8 @@ fn a_request_that_waits_too_long_for_a_connection_is_answered_503() {
     refusal(&response, 503, "SERVICE_UNAVAILABLE");
     assert_eq!(response.fields.get("retry-after"), Some("1"));
     assert_eq!(reason(&proxyd, &response), "no_free_connection");
+    let limits = admin(&proxyd, "/admin/stats")["limits"].clone();
+    assert_eq!(limits["connection-pool.max-connections"]["rejected"], 1);
     gate.open();
     assert_eq!(first.response().status, 200);
     assert_eq!(upstream.connections(), 1);

@@ -17,7 +17,9 @@ fn node(world: &World, storage: &Path) -> Proxyd {
 
 /// The certificate's file below `folder`.
 fn stored_certificate(folder: &Path) -> Option<PathBuf> {
-    let mut found = fs::read_dir(folder).ok()?.map(|entry| entry.unwrap().path());
+    let mut found = fs::read_dir(folder)
+        .ok()?
+        .map(|entry| entry.unwrap().path());
     found.find_map(|path| {
         if path.is_dir() {
             return stored_certificate(&path);
@@ -29,7 +31,7 @@ fn stored_certificate(folder: &Path) -> Option<PathBuf> {
 
 #[test]
 fn a_bundle_is_served_again_after_its_stored_certificate_was_damaged() {
-    let pebble = Pebble::start(Policy::default());
+    let pebble = Pebble::start(Policy::USUAL);
     pebble.resolve(HOST);
     let world = World::start_with(&["--heartbeat-secs", "1"]);
     let storage = world.folder.path().join("acme");

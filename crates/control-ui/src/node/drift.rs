@@ -184,10 +184,7 @@ pub(crate) async fn resolve(
             let sentence = "A new order names the node’s current bundle.";
             (DriftRemedy::Accept(Some(seen)), sentence)
         }
-        _ => (
-            DriftRemedy::Reorder,
-            "The order is sent to the node again.",
-        ),
+        _ => (DriftRemedy::Reorder, "The order is sent to the node again."),
     };
     let note = match ui
         .app

@@ -118,9 +118,12 @@ fn row(key: &SigningKey, now: Timestamp) -> Row {
             "Verifies only",
             "Its signatures are accepted",
         ),
-        SigningKeyState::Deactivated => {
-            (Tone::Off, "bad", "Deactivated", "Its signatures are refused")
-        }
+        SigningKeyState::Deactivated => (
+            Tone::Off,
+            "bad",
+            "Deactivated",
+            "Its signatures are refused",
+        ),
     };
     let by = key
         .endorsement

@@ -44,6 +44,11 @@ impl<'t, 'f> Decoder<'t, 'f> {
         self.texts.bundle.is_some()
     }
 
+    /// Returns true if parts of the configuration are missing, and reported already.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.texts.has_gaps
+    }
+
     pub(super) fn sources(&self) -> &Sources {
         &self.texts.sources
     }

@@ -145,11 +145,11 @@ fn checked_field(
 ) -> Option<Setting<HeaderField>> {
     let name = header_name(d, name, name_place);
     let Value::Text(text) = value else {
-        d.fault(
-            DiagnosticCode::WrongType,
-            *value_place,
-            "a header's value is text",
-        );
+        let message = "a header's value is text";
+        let fault = Diagnostic::new(DiagnosticCode::WrongType, *value_place, message);
+        let written = d.text_at(*value_place);
+        let quoted = format!("\"{}\"", written.trim_start_matches('#'));
+        d.push(fault.help(format!("write it in quotes: `{quoted}`")));
         return None;
     };
     let Ok(value) = HeaderValue::from_str(text) else {

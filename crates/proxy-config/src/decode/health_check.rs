@@ -8,31 +8,19 @@ use crate::diagnostic_code::DiagnosticCode;
 use proxy_health::{CheckTiming, Thresholds};
 use proxy_model::registry::{health_check as spec, outlier_detection as outlier_spec};
 use proxy_model::{HealthCheck, HealthCheckKind, HealthCheckType, OutlierDetection, Setting};
+use std::time::Duration;
 
 pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<HealthCheck> {
     let b = b.inner(d, &spec::HEALTH_CHECK)?;
     let kind = kind(d, &b);
     let profile = b.setting(d, &spec::PROFILE);
-    let CheckTiming {
-        interval,
-        timeout,
-        thresholds: Thresholds { healthy, unhealthy },
-    } = profile.timing();
-    let interval = or_profile(b.setting(d, &spec::INTERVAL), interval);
-    let timeout = or_profile(b.setting(d, &spec::TIMEOUT), timeout);
+    let timing = profile.timing();
+    let Thresholds { healthy, unhealthy } = timing.thresholds;
+    let interval = b.setting(d, &spec::INTERVAL);
+    let timeout = b.setting(d, &spec::TIMEOUT);
+    let (interval, timeout) = times(d, interval, timeout, timing);
     let healthy_threshold = or_profile(b.setting(d, &spec::HEALTHY_THRESHOLD), healthy);
     let unhealthy_threshold = or_profile(b.setting(d, &spec::UNHEALTHY_THRESHOLD), unhealthy);
-    if *timeout > *interval
-        && let Some(place) = timeout.place().or(interval.place())
-    {
-        let message = format!(
-            "the `timeout-secs` of {timeout:?} is longer than the `interval-secs` of {interval:?}: probes would overlap",
-            timeout = *timeout,
-            interval = *interval,
-        );
-        let help = "write both, with a time-out of at most the interval";
-        d.push(Diagnostic::new(DiagnosticCode::Conflict, place, message).help(help));
-    }
     let place = b.place(d);
     b.close(d);
     Some(HealthCheck {
@@ -44,6 +32,42 @@ pub(super) fn health_check<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option
         healthy_threshold,
         unhealthy_threshold,
     })
+}
+
+/// Interval and time-out. If only one of them is written, the profile's value of the other is
+/// limited to it; reports written ones of which the time-out is longer.
+fn times(
+    d: &mut Decoder<'_, '_>,
+    interval: Setting<Duration>,
+    timeout: Setting<Duration>,
+    profile: CheckTiming,
+) -> (Setting<Duration>, Setting<Duration>) {
+    match (interval.place(), timeout.place()) {
+        (None, None) => {
+            let interval = Setting::defaulted(profile.interval);
+            (interval, Setting::defaulted(profile.timeout))
+        }
+        (Some(_), None) => {
+            let timeout = Setting::defaulted(profile.timeout.min(*interval));
+            (interval, timeout)
+        }
+        (None, Some(_)) => {
+            let interval = Setting::defaulted(profile.interval.max(*timeout));
+            (interval, timeout)
+        }
+        (Some(_), Some(place)) => {
+            if *timeout > *interval {
+                let message = format!(
+                    "the `timeout-secs` of {timeout:?} is longer than the `interval-secs` of {interval:?}: probes would overlap",
+                    timeout = *timeout,
+                    interval = *interval,
+                );
+                let help = "write a time-out of at most the interval";
+                d.push(Diagnostic::new(DiagnosticCode::Conflict, place, message).help(help));
+            }
+            (interval, timeout)
+        }
+    }
 }
 
 /// The written value, else the profile's.

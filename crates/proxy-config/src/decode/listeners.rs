@@ -48,10 +48,7 @@ pub(super) fn listener<'t>(d: &mut Decoder<'t, '_>, b: &Block<'t>) -> Option<Lis
             message,
         );
     }
-    if let Some(place) = ignored_proxy_protocol(&proxy_protocol, trusted_proxies.is_empty()) {
-        let message = "`proxy-protocol` needs `trusted-proxies`: connections from other peers are closed";
-        d.fault(DiagnosticCode::Conflict, place, message);
-    }
+    check_proxy_protocol(d, &proxy_protocol, trusted_proxies.is_empty());
     let listener = Listener {
         name: name?.value,
         place,
@@ -126,14 +123,20 @@ fn contradiction(
     }
 }
 
-/// The place of `proxy-protocol` on a listener when no proxy is trusted, so that no header would be
-/// read.
-fn ignored_proxy_protocol(
+/// Reports `proxy-protocol` on a listener without trusted proxies: no header would be read.
+fn check_proxy_protocol(
+    d: &mut Decoder<'_, '_>,
     proxy_protocol: &Setting<bool>,
-    nobody_is_trusted: bool,
-) -> Option<proxy_model::Place> {
-    let asked = proxy_protocol.value && nobody_is_trusted;
-    asked.then(|| proxy_protocol.place()).flatten()
+    trusts_none: bool,
+) {
+    let is_ignored = proxy_protocol.value && trusts_none;
+    let Some(place) = proxy_protocol.place().filter(|_| is_ignored) else {
+        return;
+    };
+    let message =
+        "`proxy-protocol` needs `trusted-proxies`: connections from other peers are closed";
+    let help = "name the load balancers, as in `trusted-proxies \"10.0.0.0/8\"`";
+    d.push(Diagnostic::new(DiagnosticCode::Conflict, place, message).help(help));
 }
 
 /// Reports names and addresses that two listeners share.

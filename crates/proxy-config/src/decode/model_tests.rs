@@ -165,6 +165,27 @@ fn settings_of_resilience_are_decoded() {
 }
 
 #[test]
+fn a_time_of_a_check_that_is_not_written_fits_the_one_that_is() {
+    for (written, interval_secs, timeout_secs) in [
+        ("", 10, 5),
+        ("interval-secs 1", 1, 1),
+        ("interval-secs 7", 7, 5),
+        ("timeout-secs 20", 20, 20),
+        ("timeout-secs 8", 10, 8),
+        ("profile \"stable\"; interval-secs 5", 5, 5),
+        ("profile \"fast-failover\"; timeout-secs 6", 6, 6),
+        ("interval-secs 3; timeout-secs 3", 3, 3),
+    ] {
+        let model = decoded(&format!(
+            "upstreams {{ upstream \"u\" {{ target \"u:80\"; health-check type=\"tcp\" {{ {written} }} }} }}"
+        ));
+        let check = model.upstreams[0].health_check.as_ref().unwrap();
+        assert_eq!(check.interval.as_secs(), interval_secs, "{written}");
+        assert_eq!(check.timeout.as_secs(), timeout_secs, "{written}");
+    }
+}
+
+#[test]
 fn a_circuit_breaker_is_allowed_in_policies() {
     let routes = |route: &str, policies: &str| {
         format!(

@@ -8,8 +8,9 @@ use crate::diagnostic::Diagnostic;
 use crate::diagnostic_code::DiagnosticCode;
 use crate::kdl::Value;
 use crate::read::environment::has_variable;
+use proxy_model::registry::policies::REQUESTS_PER_SECOND;
 use proxy_model::registry::{
-    DefaultValue, Kind, Raw, Repeatable, Required, Spec, Text, Unset, ValueError,
+    DefaultValue, Kind, Raw, Repeatable, Required, Shape, Spec, Text, Unset, ValueError,
 };
 use proxy_model::{Place, Setting};
 use std::collections::HashMap;
@@ -45,7 +46,12 @@ impl<'t> Block<'t> {
     ) -> Option<Setting<K::Value>> {
         let fields = self.take(spec.path);
         if fields.is_empty() && !self.is_misread(spec.path) {
-            self.missing(d, spec.name());
+            let mut fault = self.absence(d, spec.name());
+            if let Shape::Choice(words) = spec.kind.shape() {
+                let words = words.iter().map(|word| format!("`{}`", word.name));
+                fault = fault.help(format!("one of {}", words.collect::<Vec<_>>().join(", ")));
+            }
+            d.push(fault);
         }
         let field = self.once(d, &fields)?;
         self.read_one(d, spec, &field)
@@ -182,10 +188,15 @@ impl<'t> Block<'t> {
 
     /// Reports that the block lacks the setting `name`.
     pub(super) fn missing(&self, d: &mut Decoder<'t, '_>, name: &str) {
-        let place = self.place(d);
+        let fault = self.absence(d, name);
+        d.push(fault);
+    }
+
+    /// The fault of a block that lacks the setting `name`.
+    fn absence(&self, d: &Decoder<'t, '_>, name: &str) -> Diagnostic {
         let message = format!("`{name}` is missing{}", self.within(d));
-        let fault = Diagnostic::new(DiagnosticCode::MissingSetting, place, message);
-        d.push(fault.label(format!("needs `{name}`")));
+        let fault = Diagnostic::new(DiagnosticCode::MissingSetting, self.place(d), message);
+        fault.label(format!("needs `{name}`"))
     }
 
     fn written<K: Kind, D>(
@@ -235,12 +246,12 @@ impl<'t> Block<'t> {
         match read {
             Ok(value) => Some(Setting::at(value, *place)),
             Err(error) => {
-                let instead = sendable_host(&error, raw(value));
+                let help = sendable_host(&error, raw(value))
+                    .map(|host| format!("write \"{host}\", the form of it in HTTP and DNS"))
+                    .or_else(|| part_of_a_second(spec, name, raw(value)));
                 let fault = value_fault(name, &d.text_at(*place), error, *place);
-                d.push(match instead {
-                    Some(host) => {
-                        fault.help(format!("write \"{host}\", the form of it in HTTP and DNS"))
-                    }
+                d.push(match help {
+                    Some(help) => fault.help(help),
                     None => fault,
                 });
                 None
@@ -339,6 +350,41 @@ fn value_fault(name: &str, written: &str, error: ValueError, place: Place) -> Di
             }
         }
     }
+}
+
+/// The setting for a refused number of seconds, or of requests per second, with a fraction or of
+/// zero.
+fn part_of_a_second<K: Kind, D>(spec: &Spec<K, D>, name: &str, written: Raw<'_>) -> Option<String> {
+    let number = match written {
+        Raw::Decimal(number) if number > 0.0 => number,
+        Raw::Integer(0) => 0.0,
+        Raw::Decimal(_) | Raw::Integer(_) | Raw::Text(_) | Raw::Flag(_) | Raw::Null => return None,
+    };
+    if spec.path == REQUESTS_PER_SECOND.path {
+        let per_minute = number * 60.0;
+        let is_whole = per_minute >= 1.0 && per_minute.fract() < 1e-9;
+        return Some(if is_whole {
+            format!("write `rate \"{per_minute:.0}/min\"`")
+        } else {
+            "write `rate`, as in `rate \"30/min\"`".to_owned()
+        });
+    }
+    let stem = name
+        .strip_suffix("-secs")
+        .or_else(|| name.strip_suffix("-seconds"))?;
+    let millis = number * 1_000.0;
+    let Shape::Time {
+        least_ms: ..1_000,
+        greatest_ms: _,
+    } = spec.kind.shape()
+    else {
+        return None;
+    };
+    Some(if millis >= 1.0 {
+        format!("write `{stem}-ms {millis:.0}`")
+    } else {
+        format!("write `{stem}-ms` for less than a second")
+    })
 }
 
 /// The ASCII form of a host with other characters, as sent.

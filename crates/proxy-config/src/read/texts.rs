@@ -14,6 +14,8 @@ pub(crate) struct Texts {
     /// The top-level nodes of all files; an included file's nodes replace its `include`.
     pub(crate) nodes: Vec<(FileId, Node)>,
     pub(crate) faults: Diagnostics,
+    /// A file or the value of a variable is missing: blocks may lack their counterparts.
+    pub(crate) has_gaps: bool,
     /// Warnings about aliases among the nodes, and about text that looks like a variable.
     pub(crate) warnings: Vec<Diagnostic>,
     /// The files of the bundle; `None` for a node's own configuration.

@@ -9,7 +9,7 @@ Made from the registry in `proxy-model`; do not edit.
 
 A configuration is a [KDL](https://kdl.dev) file, version 2 or 1. Blocks may stand in any order and
 more than once: lists are joined; a single setting that is there twice is a fault, and so is a value
-that a list has twice. Nothing is ignored: a name, a word or a value that is not known here is a fault, row with its place.
+that a list has twice. Nothing is ignored: a name, a word or a value that is not known here is a fault with its place.
 
 - A setting with one value may be written as a property as well: `access-log path=\"access.log\"`.
 - Times end in `-secs` or `-ms`, and either may be written for the other: `connect-ms 250`.

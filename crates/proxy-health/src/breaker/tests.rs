@@ -74,6 +74,18 @@ fn it_half_opens_after_its_timeout_and_not_before() {
 }
 
 #[test]
+fn the_exported_state_is_half_open_after_the_timeout_without_a_request() {
+    let breaker = open(settings(1, 1, 1), 0);
+
+    assert_eq!(breaker.state_at(99 * MS), BreakerState::Open);
+    assert_eq!(breaker.state_at(100 * MS), BreakerState::HalfOpen);
+    assert_eq!(breaker.state(), BreakerState::Open, "nothing has changed");
+    assert_eq!(breaker.take_entered(), [0, 1, 0]);
+    breaker.admit(100 * MS).unwrap().success(100 * MS);
+    assert_eq!(breaker.state_at(100 * MS), BreakerState::Closed);
+}
+
+#[test]
 fn one_failure_of_a_probe_opens_it_for_another_timeout() {
     let breaker = open(settings(3, 2, 2), 0);
     let [first, second] = [0; 2].map(|_| breaker.admit(100 * MS).unwrap());

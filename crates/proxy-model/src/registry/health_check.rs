@@ -110,12 +110,12 @@ settings! {
         choice("upstreams.upstream.health-check.profile", PROFILES)
             .or(CheckProfile::Default)
             .enforced("proxy-probe", "a_profile_gives_the_figures_that_are_not_written");
-    /// Interval between two probes of a target. While all targets of the upstream are unhealthy, it is 250 ms at first and grows to this value with the length of the outage.
+    /// Interval between two probes of a target. While all targets of the upstream are unhealthy, it is 250 ms at first and grows to this value with the length of the outage. Without it, and with a `timeout-secs` longer than the profile's interval, it is that time-out.
     INTERVAL: Time, DefaultValue<Duration> =
         time("upstreams.upstream.health-check.interval-secs", Duration::from_hours(24))
             .or(Duration::from_secs(10))
             .enforced("proxy-probe", "checks_remove_and_restore_a_target");
-    /// Maximum time for a probe.
+    /// Maximum time for a probe, of at most the interval. Without it, and with an `interval-secs` shorter than the profile's time-out, it is that interval.
     TIMEOUT: Time, DefaultValue<Duration> =
         time("upstreams.upstream.health-check.timeout-secs", Duration::from_hours(1))
             .or(Duration::from_secs(5))

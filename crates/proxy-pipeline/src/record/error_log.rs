@@ -55,8 +55,7 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     if reason == Reason::ClientAborted {
         return;
     }
-    let is_refusal = matches!(reason, Reason::AgentBlocked | Reason::AgentChallenge);
-    if is_refusal || reason.error_type() == ErrorType::RateLimit {
+    if is_refusal(reason.error_type()) {
         let index = u16::try_from(reason.index()).unwrap_or(u16::MAX);
         worker.metrics.blocked(index);
     }
@@ -91,6 +90,18 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
         field: problem.field(),
         setting,
     });
+}
+
+/// Returns true for refusals by policy: by rules of access, credentials, agents and limits.
+const fn is_refusal(error_type: ErrorType) -> bool {
+    matches!(
+        error_type,
+        ErrorType::AuthenticationFailed
+            | ErrorType::AuthorizationFailed
+            | ErrorType::WafBlocked
+            | ErrorType::LimitExceeded
+            | ErrorType::RateLimit
+    )
 }
 
 /// Counts `problem` by its reason, and by the setting of its limit, which is returned.

@@ -5,7 +5,6 @@ use crate::config::options::Source;
 use crate::config::worst_case::WorstCase;
 use crate::runtime::system_clock::now;
 use crate::runtime::system_memory;
-use crate::tls::Checked;
 use crate::worker::worker_pool::worker_count;
 use crate::{admin, tls};
 use proxy_config::{Diagnostic, DiagnosticCode, Files, Loaded, Report};
@@ -82,26 +81,24 @@ pub fn failed_tests_and_files(model: &Model) -> Result<Vec<FailedTest>, Vec<Diag
 }
 
 fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
-    let failed = failed_tests(&loaded.model);
-    let mut loaded = loaded.unless_failed(failed)?;
+    let mut failed = failed_tests(&loaded.model);
     let token = admin::check(&loaded.model.admin).err();
     let mut faults: Vec<Diagnostic> = token.into_iter().collect();
+    let mut warnings = Vec::new();
     match tls::check(&loaded.model, keys, now()) {
-        Ok(Checked { warnings, failed }) => {
+        Ok(checked) => {
             // Expiry only warns: a configuration that is being served must survive a restart.
-            let (late, failed): (Vec<_>, Vec<_>) =
-                failed.into_iter().partition(|one| one.is_expiry);
-            let failed = failed.into_iter().map(|one| one.test);
-            loaded = loaded.unless_failed(failed.collect())?;
-            let late = late.into_iter().map(|one| expiry_warning(&one.test));
-            for fault in warnings.into_iter().chain(late) {
-                loaded.warnings.push(fault);
-            }
+            let (late, wrong): (Vec<_>, Vec<_>) =
+                checked.failed.into_iter().partition(|one| one.is_expiry);
+            failed.extend(wrong.into_iter().map(|one| one.test));
+            warnings = checked.warnings;
+            warnings.extend(late.iter().map(|one| expiry_warning(&one.test)));
         }
         Err(bad) => faults.extend(bad),
     }
-    if !faults.is_empty() {
-        return Err(Report::new(loaded.model.sources.clone(), faults));
+    let mut loaded = unless_faulty(loaded, failed, faults)?;
+    for warning in warnings {
+        loaded.warnings.push(warning);
     }
     loaded.expect_to_serve();
     let files = getrlimit(Resource::Nofile).maximum;
@@ -111,6 +108,28 @@ fn check(loaded: Loaded, keys: &PrivateKeys) -> Result<Loaded, Report> {
         loaded.compare_with_memory(worst.total_bytes(), limit_bytes);
     }
     Ok(loaded)
+}
+
+/// The configuration, unless tests of it have failed or files of it are unusable.
+///
+/// # Errors
+/// A diagnostic for each failed test, and `faults`.
+fn unless_faulty(
+    loaded: Loaded,
+    failed: Vec<FailedTest>,
+    faults: Vec<Diagnostic>,
+) -> Result<Loaded, Report> {
+    let sources = loaded.model.sources.clone();
+    match loaded.unless_failed(failed) {
+        Ok(loaded) if faults.is_empty() => Ok(loaded),
+        Ok(_) => Err(Report::new(sources, faults)),
+        Err(mut report) => {
+            for fault in faults {
+                report.push(fault);
+            }
+            Err(report)
+        }
+    }
 }
 
 fn expiry_warning(test: &FailedTest) -> Diagnostic {

@@ -1,4 +1,4 @@
-//! The use of the limits of the `limits` block, for statistics and metrics.
+//! The use of limits, for statistics and metrics.
 
 use crate::runtime::system_memory;
 use proxy_limits::ClientShareLimit;
@@ -70,7 +70,10 @@ impl LimitUses {
             | LimitSetting::MaxAgentResponse
             | LimitSetting::MaxRequestsPerSecondGlobal
             | LimitSetting::MaxRequestsPerSecondPerClient
-            | LimitSetting::MaxRequestsPerSecondPerRoute => return None,
+            | LimitSetting::MaxRequestsPerSecondPerRoute
+            | LimitSetting::RouteRateLimit
+            | LimitSetting::RouteBodySize
+            | LimitSetting::PoolConnections => return None,
         };
         Some(Quantity::Count(count.into()))
     }
@@ -117,6 +120,10 @@ impl LimitUses {
             LimitSetting::MaxMemoryPercent => {
                 return limits.max_memory_percent.map(|max| Quantity::Decimal(*max));
             }
+            // Each route and upstream has its own.
+            LimitSetting::RouteRateLimit
+            | LimitSetting::RouteBodySize
+            | LimitSetting::PoolConnections => return None,
         };
         Some(Quantity::Count(count))
     }
@@ -143,8 +150,14 @@ mod tests {
         let rows = rows.filter(|path| path.starts_with("limits."));
         let limits: Vec<_> = rows.filter(|path| !NO_LIMITS.contains(path)).collect();
 
-        let listed: Vec<_> = LimitSetting::ALL.iter().map(|one| one.path()).collect();
+        let listed = LimitSetting::ALL.iter().map(|one| one.path());
+        let (of_block, others): (Vec<_>, Vec<_>) =
+            listed.partition(|path| path.starts_with("limits."));
 
-        assert_eq!(listed, limits);
+        assert_eq!(of_block, limits);
+        let mut unknown = others
+            .iter()
+            .filter(|path| all().iter().all(|row| row.path != **path));
+        assert_eq!(unknown.next(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The metrics and events of circuit breakers.
 
 use proxy_health::{BreakerState, CircuitBreaker};
+use proxy_pipeline::Time;
 use proxy_plan::{Plan, Service};
 use proxy_telemetry::{GaugeSource, Registry, names};
 use std::sync::Arc;
@@ -26,7 +27,9 @@ enum BreakerOwner {
 
 impl GaugeSource for BreakerSource {
     fn value(&self) -> u64 {
-        self.breaker.state().metric()
+        let time = Time::start();
+        let now_ns = time.process_ns(time.elapsed());
+        self.breaker.state_at(now_ns).metric()
     }
 }
 

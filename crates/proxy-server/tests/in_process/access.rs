@@ -1,6 +1,6 @@
 //! Networks of clients, and files of them.
 
-use crate::support::{Config, Proxy, reason, refusal};
+use crate::support::{Config, METRICS, Proxy, metric, reason, refusal};
 use proxy_testkit::{Reload, Response, get};
 use std::fs;
 use std::net::IpAddr;
@@ -42,6 +42,20 @@ fn a_listener_takes_requests_of_its_networks_only() {
     // No route is matched.
     let record = proxyd.access_record(&response.correlation_id());
     assert_eq!(record.text("route"), "");
+}
+
+#[test]
+fn a_refused_client_is_counted_as_a_blocked_request() {
+    let proxyd = Config::new()
+        .route("metrics", &format!("priority 100; {METRICS}"))
+        .route("inner", r#"respond 200 "in"; deny "192.0.2.0/24""#)
+        .start();
+
+    assert_eq!(ask_from(&proxyd, "192.0.2.9").status, 403);
+
+    let name = "proxy_blocked_requests_total{reason=\"access_denied\"}";
+    let blocked = metric(&mut proxyd.connect(), name);
+    assert!((blocked - 1.0).abs() < f64::EPSILON, "{blocked}");
 }
 
 #[test]

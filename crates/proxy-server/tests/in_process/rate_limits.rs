@@ -104,6 +104,8 @@ fn a_route_with_a_rate_limit_admits_its_burst_and_then_its_rate() {
     );
     assert_eq!(upstream.requests().len(), 3);
     assert!((metric(&mut client, "proxy_rate_limit_exceeded_total") - 1.0).abs() < f64::EPSILON);
+    let rejected = "proxy_limit_rejections_total{setting=\"rate-limit\"}";
+    assert!((metric(&mut client, rejected) - 1.0).abs() < f64::EPSILON);
     let blocked = "proxy_blocked_requests_total{reason=\"policy_rate_limit\"}";
     assert!((metric(&mut client, blocked) - 1.0).abs() < f64::EPSILON);
     pause(&mut client, 1_050);

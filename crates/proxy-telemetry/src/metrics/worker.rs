@@ -130,7 +130,7 @@ impl WorkerMetrics {
         self.failures.add(usize::from(reason));
     }
 
-    /// Counts a request that a policy or an agent refused; `reason` is an index into the registry's
+    /// Counts a request that was refused by policy; `reason` is an index into the registry's
     /// reasons.
     pub fn blocked(&self, reason: u16) {
         self.blocked.add(usize::from(reason));

@@ -14,7 +14,7 @@ pub const LIMIT_EXCEEDED_TOTAL: Metric = Metric::counter(
 pub const LIMIT_REJECTIONS_TOTAL: Metric = Metric::counter(
     "proxy_limit_rejections_total",
     &["setting"],
-    "Requests or connections refused for a limit, by its setting in the limits block.",
+    "Requests or connections refused for a limit, by its setting in the limits block, a route's policies or an upstream.",
     workers::limit_rejections,
 );
 /// Use of limits.

@@ -90,7 +90,7 @@ pub const UPSTREAM_TARGET_ACTIVE_REQUESTS: Metric = Metric::gauge(
 pub const CIRCUIT_BREAKER_STATE: GaugeOf<2> = GaugeOf::new(
     "proxy_circuit_breaker_state",
     &["component", "route"],
-    "0 closed, 1 open, 2 half-open.",
+    "0 closed, 1 open, 2 half-open; an open one is half-open once its timeout has passed, before the next request.",
 );
 /// Changes of circuit breakers.
 pub const CIRCUIT_BREAKER_TRANSITIONS_TOTAL: CounterOf<3> = CounterOf::new(

@@ -58,8 +58,7 @@ pub(crate) async fn send(
     let faults = match read(&fields, &found.settings) {
         Ok(settings) => match app.update_upstream(&call, project, id, settings).await {
             Ok(_) => {
-                let note =
-                    Note::good("The upstream is changed, for the next bundle of services.");
+                let note = Note::good("The upstream is changed, for the next bundle of services.");
                 let path = format!("/projects/{project}/upstreams/{id}");
                 return Ok(note.at(&path, ui.cookie));
             }

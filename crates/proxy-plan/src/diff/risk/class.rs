@@ -242,9 +242,7 @@ impl RiskClass {
             Self::RequestsRefused => {
                 "many 404s; `proxyd explain` on the example names the nearest route"
             }
-            Self::FewerGuards => {
-                "requests bypass a guard; test with `expect { agents … }`"
-            }
+            Self::FewerGuards => "requests bypass a guard; test with `expect { agents … }`",
             Self::AgentRemoved => "requests pass without authentication or inspection",
             Self::AgentChanged => {
                 "a server that answers 200 to unknown paths admits all requests; a header that the agent no longer sets comes from the client"
