@@ -231,10 +231,15 @@ async fn a_key_is_described_where_an_answer_is_kept() {
             route.access,
             Access::Public | Access::SetUp | Access::Invitee
         );
+        let is_question = ["/preview", "/explain", "/replay"]
+            .iter()
+            .any(|end| route.path.ends_with(end));
         assert_eq!(
-            is_described, !has_no_actor,
+            is_described,
+            !has_no_actor && !is_question,
             "{} {}",
-            route.method, route.path
+            route.method,
+            route.path
         );
     }
 }
