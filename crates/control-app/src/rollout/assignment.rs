@@ -146,13 +146,22 @@ async fn check_nodes(
         if tx.is_held(*id).await? {
             return Err(Refusal::Held.into());
         }
-        if node.requested_labels.is_some() {
-            let reason = "names a node that waits for an approval of its labels";
-            return Err(Refusal::invalid("nodes", reason).into());
-        }
+        check_labels(&node)?;
         found.push(node);
     }
     Ok(found)
+}
+
+/// Refuses a node whose labels are not approved: it gets no orders.
+pub(super) fn check_labels(node: &Node) -> Result<(), Refusal> {
+    if node.requested_labels.is_none() {
+        return Ok(());
+    }
+    Err(Refusal::WrongState {
+        noun: "a node",
+        state: "waiting for an approval of its labels",
+        event: "be ordered to run a bundle",
+    })
 }
 
 /// The bundles that the first [`MAX_NODES`] nodes are ordered to run.
