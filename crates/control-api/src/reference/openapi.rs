@@ -8,6 +8,7 @@ use control_domain::{Access, ScopeRule};
 use control_http::SessionCookie;
 use control_wire::ErrorResponse;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use utoipa::OpenApi;
 
 /// Title of the document, and schemas that no handler refers to.
@@ -83,6 +84,7 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
         }
     }
     constraints::complete(&mut document);
+    release_bodies(&mut document);
     if let Some(components) = document
         .get_mut("components")
         .and_then(Value::as_object_mut)
@@ -102,6 +104,38 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
         components.insert("headers".to_owned(), headers::components());
     }
     document
+}
+
+/// Describes bodies as optional if all of their fields are: an empty body counts as an object without
+/// fields.
+fn release_bodies(document: &mut Value) {
+    let schemas = document.pointer("/components/schemas");
+    let schemas = schemas.and_then(Value::as_object).into_iter().flatten();
+    let optional: BTreeSet<String> = schemas
+        .filter(|(_, schema)| {
+            let demands = ["required", "allOf", "anyOf", "oneOf"];
+            let is_free = demands.iter().all(|name| schema.get(*name).is_none());
+            is_free && schema.get("properties").is_some()
+        })
+        .map(|(name, _)| format!("#/components/schemas/{name}"))
+        .collect();
+    let paths = document
+        .pointer_mut("/paths")
+        .and_then(Value::as_object_mut);
+    let items = paths.into_iter().flat_map(Map::values_mut);
+    let items = items.filter_map(Value::as_object_mut);
+    for operation in items.flat_map(Map::values_mut) {
+        let Some(body) = operation.get_mut("requestBody") else {
+            continue;
+        };
+        let schema = body.pointer("/content/application~1json/schema/$ref");
+        let is_optional = schema
+            .and_then(Value::as_str)
+            .is_some_and(|schema| optional.contains(schema));
+        if let Some(body) = body.as_object_mut().filter(|_| is_optional) {
+            body.insert("required".to_owned(), json!(false));
+        }
+    }
 }
 
 fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {

@@ -66,6 +66,30 @@ async fn every_operation_has_a_name_and_its_failures() {
     }
 }
 
+#[test]
+fn a_body_without_required_fields_is_optional() {
+    let document = control_api::description();
+    let mut count = 0;
+    for (place, operation) in operations(&document) {
+        let body = &operation["requestBody"];
+        if !body.is_object() {
+            continue;
+        }
+        let name = operation["operationId"].as_str().unwrap();
+        if ["rotate_node_key", "approve_node", "resolve_drift"].contains(&name) {
+            assert_eq!(body["required"], false, "{place}");
+            count += 1;
+        }
+        let pointer = body["content"]["application/json"]["schema"]["$ref"].as_str();
+        let schema = pointer.and_then(|it| document.pointer(it.trim_start_matches('#')));
+        let demands = |schema: &Value| schema["required"].is_array() || schema["anyOf"].is_array();
+        if schema.is_some_and(demands) {
+            assert_eq!(body["required"], true, "{place}");
+        }
+    }
+    assert_eq!(count, 3);
+}
+
 #[tokio::test]
 async fn archives_are_bytes_and_rate_limits_have_their_fields() {
     let document = control_api::description();
