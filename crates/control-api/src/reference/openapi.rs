@@ -37,6 +37,13 @@ const CREDENTIAL_FAILURES: &[(&str, &str)] = &[
     ("401", "The credential is missing or not valid"),
     ("403", "The credential does not allow this"),
 ];
+const PUBLIC_WRITE_FAILURES: &[(&str, &str)] = &[
+    (
+        "401",
+        "The password, the code or the link in the body is not valid",
+    ),
+    ("403", "The request was sent by another site"),
+];
 const WRITE_FAILURES: &[(&str, &str)] = &[
     (
         "409",
@@ -233,10 +240,12 @@ fn parameters_of(route: &Route) -> Vec<Value> {
 fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_public = route.access == Access::Public;
     let is_read = route.method.is_safe();
-    let allowed = move |status: &str| match status {
-        // A public write has its credential in the body: a password, a code or a link.
-        "401" => !is_public || !is_read,
-        _ => !is_public,
+    // A public write has its credential in the body: a password, a code or a link. It may set a
+    // cookie, so it is refused to other sites.
+    let credential: &'static [(&str, &str)] = match (is_public, is_read) {
+        (true, true) => &[],
+        (true, false) => PUBLIC_WRITE_FAILURES,
+        (false, _) => CREDENTIAL_FAILURES,
     };
     let is_of_tenant = matches!(route.access, Access::Member { .. });
     let has_name = is_of_tenant || route.path.contains('{');
@@ -244,12 +253,7 @@ fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static st
     COMMON_FAILURES
         .iter()
         .copied()
-        .chain(
-            CREDENTIAL_FAILURES
-                .iter()
-                .copied()
-                .filter(move |(status, _)| allowed(status)),
-        )
+        .chain(credential.iter().copied())
         .chain(named.into_iter().filter(move |_| has_name))
         .chain(WRITE_FAILURES.iter().copied().filter(move |_| !is_read))
 }

@@ -54,6 +54,8 @@ async fn every_operation_has_a_name_and_its_failures() {
         if is_public && place.starts_with("POST") {
             let refused = &operation["responses"]["401"];
             assert!(refused.is_object(), "{place}: its body has a credential");
+            let refused = &operation["responses"]["403"];
+            assert!(refused.is_object(), "{place}: other sites are refused");
         }
         for (status, response) in operation["responses"].as_object().unwrap() {
             let description = response["description"].as_str().unwrap_or_default();
