@@ -75,8 +75,13 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
 
-/// Completes each operation from its route: parameters, failures and credentials.
-pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) -> Value {
+/// Completes each operation from its route: parameters, failures and credentials. `cookie` is the
+/// one of the described server.
+pub(crate) fn complete(
+    document: &utoipa::openapi::OpenApi,
+    routes: &[Route],
+    cookie: SessionCookie,
+) -> Value {
     let mut document = serde_json::to_value(document).unwrap_or_default();
     for route in routes {
         let path = format!("{PREFIX}{}", route.path);
@@ -96,21 +101,30 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
         .get_mut("components")
         .and_then(Value::as_object_mut)
     {
-        let schemes = json!({
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "session": {
-                "type": "apiKey", "in": "cookie", "name": SessionCookie::Tls.name(),
-                "description": format!(
-                    "Named `{}` where the control plane is on loopback, without TLS or a balancer",
-                    SessionCookie::Loopback.name(),
-                ),
-            },
-            "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
-        });
-        components.insert("securitySchemes".to_owned(), schemes);
+        components.insert("securitySchemes".to_owned(), security_schemes(cookie));
         components.insert("headers".to_owned(), headers::components());
     }
     document
+}
+
+fn security_schemes(cookie: SessionCookie) -> Value {
+    let elsewhere = match cookie {
+        SessionCookie::Tls => format!(
+            "Named `{}` where the control plane is on loopback, without TLS or a balancer",
+            SessionCookie::Loopback.name(),
+        ),
+        SessionCookie::Loopback => format!(
+            "Named `{}` where browsers reach the control plane over TLS",
+            SessionCookie::Tls.name(),
+        ),
+    };
+    json!({
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "session": {
+            "type": "apiKey", "in": "cookie", "name": cookie.name(), "description": elsewhere,
+        },
+        "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
+    })
 }
 
 /// Describes bodies as optional if all of their fields are: an empty body counts as an object without
