@@ -255,6 +255,23 @@ fn rows_that_an_older_replica_writes_into_the_newest_schema_are_served() {
 }
 
 #[test]
+fn a_verification_of_a_log_without_a_key_names_the_command_that_adds_one() {
+    let world = World::new(Database::sqlite());
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(async {
+        let newest = Store::open(&world.database.url).await.unwrap();
+        newest.close().await;
+    });
+    let mut verify = Command::new(CONTROLD);
+    let done = verify.args(["audit", "verify"]).args(world.arguments());
+    let done = done.output().unwrap();
+    assert_eq!(done.status.code(), Some(1), "{done:?}");
+    let printed = String::from_utf8_lossy(&done.stdout);
+    let expected = "has a key: start `controld` once to add one";
+    assert!(printed.contains(expected), "{done:?}");
+}
+
+#[test]
 fn a_backup_and_a_verification_do_not_migrate_the_schema() {
     let world = World::new(Database::sqlite());
     let to = world.folder.path().join("copy.db").display().to_string();

@@ -46,7 +46,7 @@ const SORTED: SortFields<NodeView> = &[
 #[into_params(parameter_in = Query)]
 pub(crate) struct NodeQuery {
     /// Only nodes with this label, as `name=value`.
-    #[param(pattern = "^[^=\\u0000]+=[^\\u0000]*$")]
+    #[param(pattern = "^[^!=\\u0000]+=[^\\u0000]*$")]
     label: Option<String>,
     /// Only nodes in this state. Deleted nodes are not listed: `deleted` finds none.
     state: Option<NodeState>,
@@ -229,6 +229,7 @@ fn selector(label: Option<&str>, selector: Option<&str>) -> Result<LabelSelector
     let mut all = LabelSelector::default();
     if let Some(label) = label {
         let pair = label.split_once('=');
+        let pair = pair.filter(|(name, _)| !name.is_empty() && !name.contains('!'));
         let (name, value) = pair.ok_or_else(|| Problem::bad_query("label: is not name=value"))?;
         all = LabelSelector::equals(name, value);
     }

@@ -107,13 +107,21 @@ impl Route {
     }
 
     /// Returns true if responses are stored for `Idempotency-Key`. A public write has no actor to
-    /// store them for, and links of set-ups and invitations work only once.
+    /// store them for, links of set-ups and invitations work only once, and questions may be asked
+    /// again.
     pub(crate) fn is_repeatable(&self) -> bool {
         let is_one_time = matches!(
             self.access,
             Access::Public | Access::SetUp | Access::Invitee
         );
-        !is_one_time && !self.method.is_safe()
+        !is_one_time && !self.is_question() && !self.method.is_safe()
+    }
+
+    /// Returns true for a question that is too long for a query: it is sent by POST, and stores
+    /// nothing.
+    fn is_question(&self) -> bool {
+        let questions = ["/preview", "/explain", "/replay"];
+        questions.iter().any(|end| self.path.ends_with(end))
     }
 
     /// Returns true if the body is so large that few are accepted at once.

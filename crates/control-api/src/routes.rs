@@ -240,7 +240,7 @@ pub fn answering(app: &Arc<App>, router: Router) -> Router {
     router.layer(from_fn_with_state(Arc::clone(app), answer::answer))
 }
 
-/// The `OpenAPI` document that `/api/v1/openapi.json` serves.
+/// The `OpenAPI` document that `/api/v1/openapi.json` serves where browsers connect over TLS.
 pub fn description() -> Value {
     let mut api = OpenApiRouter::with_openapi(openapi::base());
     for row in ROUTES {
@@ -249,7 +249,7 @@ pub fn description() -> Value {
     let whole = OpenApiRouter::with_openapi(openapi::base());
     let api: OpenApiRouter<Arc<App>> = whole.nest(PREFIX, api);
     let (_, document) = api.split_for_parts();
-    openapi::complete(&document, ROUTES)
+    openapi::complete(&document, ROUTES, SessionCookie::Tls)
 }
 
 /// The REST interface with its reference, merged with the routes of `further`. All responses have a
@@ -266,7 +266,7 @@ pub fn router(app: &Arc<App>, further: Router, cookie: SessionCookie) -> Router 
         .nest(PREFIX, api)
         .with_state(Arc::clone(app));
     let (router, document) = api.split_for_parts();
-    let document = openapi::complete(&document, ROUTES);
+    let document = openapi::complete(&document, ROUTES, cookie);
     let router = router
         .merge(docs::router(&document))
         .merge(sso_browser::router(app))

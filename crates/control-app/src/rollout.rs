@@ -16,6 +16,7 @@ use crate::metric;
 use crate::node::order::OrderTarget;
 use crate::node::private_keys::require_chosen_holders;
 use crate::project::second_person::check_independent;
+use assignment::check_labels;
 use control_domain::{
     Access, BundleState, NewRollout, Observation, Refusal, Rollout, RolloutChange, RolloutCommand,
     RolloutEvent, RolloutState, RouteNames,
@@ -498,10 +499,7 @@ async fn select_nodes(
         let found = tx.node(*node).await?.map(|found| found.value);
         let found = found.filter(|node| node.tenant.project == Some(project));
         let unknown = Refusal::invalid("nodes", "names a node that is not in the project");
-        if found.ok_or(unknown)?.requested_labels.is_some() {
-            let reason = "names a node that waits for an approval of its labels";
-            return Err(Refusal::invalid("nodes", reason).into());
-        }
+        check_labels(&found.ok_or(unknown)?)?;
         tx.choose_node(id, *node).await?;
     }
     Ok(i64::try_from(nodes.len()).unwrap_or(i64::MAX))

@@ -134,7 +134,7 @@ pub const LATENCY_BOUNDS_MS: [u32; 11] = [1, 2, 5, 10, 25, 50, 100, 250, 500, 10
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// By route: at most 500.
+    /// By route: at most 500, with names of 1 to 256 bytes in UTF-8.
     pub routes: BTreeMap<String, RouteTraffic>,
     /// Connections of clients; absent from nodes that do not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -173,7 +173,7 @@ pub struct RouteTraffic {
     pub requests: u64,
     /// Responses with a status of 500 or more.
     pub errors: u64,
-    /// Failures by their reason, such as `connect_refused`: at most 100.
+    /// Failures by their reason, such as `connect_refused`: at most 100, with names of 1 to 256 bytes in UTF-8.
     #[serde(default)]
     pub reasons: BTreeMap<String, u64>,
     /// Requests by duration: up to 1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 5000 ms, and longer.
@@ -228,7 +228,7 @@ pub struct EventsRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NodeEvent {
-    /// When, by the node's clock.
+    /// When, by the node's clock; not before 1970.
     #[schema(value_type = String, format = DateTime)]
     #[serde(deserialize_with = "rfc3339::required")]
     pub at: Timestamp,

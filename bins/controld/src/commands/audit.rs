@@ -55,7 +55,7 @@ pub(crate) async fn verify(args: VerifyArgs) -> Result<ExitCode, Box<dyn Error>>
         }
         None => {
             print_line(format_args!(
-                "no entry of the audit log has a key: start `controld serve` once, which begins with it"
+                "no entry of the audit log has a key: start `controld` once to add one"
             ))?;
             return Ok(ExitCode::FAILURE);
         }

@@ -54,7 +54,7 @@ const SORTED: SortFields<InvitationView> = &[
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct InvitationQuery {
-    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`.
+    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`; in capitals or not.
     email: Option<String>,
     /// Field to sort by, with `-` before it from the greatest: `created_at`, `email`, `expires_at`.
     #[param(pattern = "^-?(created_at|email|expires_at)$", example = "-expires_at")]
@@ -153,13 +153,13 @@ pub(crate) async fn list(
     Query(query): Query<InvitationQuery>,
 ) -> Result<Json<List<InvitationView>>, Problem> {
     let InvitationQuery {
-        email: name,
+        email,
         sort,
         limit,
         cursor,
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
-    let filter = page.filter(name);
+    let filter = page.filter_by_email(email);
     let found = app.invitations(&call, org, &filter, page.page).await?;
     let views = found.iter().map(InvitationView::from).collect();
     Ok(page.list(views, |view| view.id.0))

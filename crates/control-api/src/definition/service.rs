@@ -46,7 +46,7 @@ pub(crate) struct ServiceRequest {
     /// The host that it answers for, or `*.` and a domain; absent: every host.
     #[schema(min_length = 1, max_length = 253)]
     host: Option<String>,
-    /// Prefix of its paths; absent for all paths.
+    /// Prefix of its paths, up to 1000 bytes in UTF-8; absent for all paths.
     #[schema(min_length = 1, max_length = 1000)]
     path_prefix: Option<String>,
     /// Services with a higher priority are matched first; absent: 50.

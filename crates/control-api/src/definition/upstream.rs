@@ -76,7 +76,7 @@ pub(crate) struct TargetBody {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UpstreamTlsBody {
-    /// The server name to request and verify; absent for the target's host.
+    /// The server name to request and verify, up to 253 bytes in UTF-8; absent for the target's host.
     #[schema(min_length = 1, max_length = 253)]
     server_name: Option<String>,
 }

@@ -51,7 +51,7 @@ const SORTED: SortFields<MemberView> = &[
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct MemberQuery {
-    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`.
+    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`; in capitals or not.
     email: Option<String>,
     /// Field to sort by, with `-` before it from the greatest: `user` (by the creation of the user), `email`, `name`,
     /// `created_at`.
@@ -110,13 +110,13 @@ pub(crate) async fn list(
     Query(query): Query<MemberQuery>,
 ) -> Result<Json<List<MemberView>>, Problem> {
     let MemberQuery {
-        email: name,
+        email,
         sort,
         limit,
         cursor,
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
-    let filter = page.filter(name);
+    let filter = page.filter_by_email(email);
     let found = app.members(&call, org, &filter, page.page).await?;
     let views = found.iter().map(|member| MemberView::from(&member.value));
     let views = views.collect();

@@ -43,7 +43,7 @@ const SORTED: SortFields<RemovedMemberView> = &[
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RemovedMemberQuery {
-    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`.
+    /// Only items of this e-mail address, or of addresses that begin so if it ends in `*`; in capitals or not.
     email: Option<String>,
     /// Field to sort by, with `-` before it from the greatest: `user` (by the creation of the user), `email`, `name`,
     /// `removed_at`.
@@ -87,13 +87,13 @@ pub(crate) async fn list(
     Query(query): Query<RemovedMemberQuery>,
 ) -> Result<Json<List<RemovedMemberView>>, Problem> {
     let RemovedMemberQuery {
-        email: name,
+        email,
         sort,
         limit,
         cursor,
     } = query;
     let page = PageQuery::new(sort, limit, cursor).page(SORTED, PageOrder::Oldest)?;
-    let filter = page.filter(name);
+    let filter = page.filter_by_email(email);
     let found = app.removed_members(&call, org, &filter, page.page).await?;
     let views = found.iter().map(RemovedMemberView::from).collect();
     Ok(page.list(views, |view| view.user.0))

@@ -12,9 +12,19 @@ const TEXT: &str = "^(?!\\s)(?!.*\\s$)[^\\u0000-\\u001f\\u007f-\\u009f]+$";
 /// No control characters.
 const LINE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$";
 const NO_NUL: &str = "^[^\\u0000]*$";
-const HOST: &str = "^[^\\s/\\u0000-\\u001f\\u007f-\\u009f]+$";
+/// Visible ASCII characters without `/`. The proxy knows hosts in ASCII only, so a maximum length is
+/// one in bytes, too.
+const HOST: &str = "^[!-.0-~]+$";
 const SERVER_NAME: &str = "^[^\\s/\"\\\\@\\u0000-\\u001f\\u007f-\\u009f]+$";
-const ADDRESS: &str = "^[^\\s/\"\\\\@\\u0000-\\u001f\\u007f-\\u009f]+:0*[1-9][0-9]{0,4}$";
+/// Visible ASCII characters without `/`, `"`, `\` and `@`, and a port.
+const ADDRESS: &str = "^[!#-.0-?A-\\[\\]-~]+:0*[1-9][0-9]{0,4}$";
+/// The address of a listener: an IP address or `localhost` with a port, or a Unix socket.
+const LISTENER: &str =
+    "^(unix:/.*|(\\[[0-9A-Fa-f:.%]+\\]|[0-9.]+|[Ll][Oo][Cc][Aa][Ll][Hh][Oo][Ss][Tt]\\.?):[0-9]+)$";
+const IP: &str = "^((25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])(\\.(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])){3}\
+    |[0-9A-Fa-f]*:[0-9A-Fa-f:.]+)$";
+/// A time from 1970 on, in any offset.
+const SINCE_1970: &str = "^(1969-12-31|19[7-9][0-9]-|[2-9][0-9]{3}-)";
 const PATH: &str = "^/[^\\s?#\\u0000-\\u001f\\u007f-\\u009f]*$";
 /// A relative path of at most 8 components, without `.` and `..`.
 const FILE: &str = "^(?!\\.{1,2}(/|$))(?!.*/(\\.{1,2})?(/|$))[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]\
@@ -24,6 +34,8 @@ const BASE64: &str = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)
 const TOKEN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
 const SETTING: &str = "^[a-z0-9-]+$";
 const WEB_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?://[^@#\\s]+$";
+/// A [`WEB_URL`] without a query, which the control plane appends.
+const SERVER_URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?://[^@?#\\s]+$";
 const LABEL_NAME: &str = "^[a-z0-9._/-]{1,63}$";
 const LABEL_VALUE: &str = "^[!-~]{0,128}$";
 /// Maximum value of a counter in a node's report.
@@ -55,6 +67,7 @@ const LABELS: &[(&str, &str)] = &[
     ("CertificateRequest", "node_labels"),
     ("ManagedCertificateRequest", "node_labels"),
     ("NewEnrolmentTokenRequest", "labels"),
+    ("NewRolloutRequest", "labels"),
     ("PreviewRequest", "labels"),
     ("RegisterRequest", "labels"),
 ];
@@ -96,6 +109,7 @@ pub(crate) fn fragments() -> Vec<Fragment> {
     all.extend(bundles());
     all.extend(reports());
     all.extend(organizations());
+    all.extend(rollouts());
     all.extend(same(NAMES, json!({"pattern": NAME})));
     all.extend(same(
         LABELS,
@@ -152,12 +166,15 @@ fn bundles() -> Vec<Fragment> {
         ("PreviewRequest", "assets", assets),
         ("PreviewRequest", "files", files),
         ("QuestionBody", "headers", headers),
+        ("QuestionBody", "client_ip", json!({"pattern": IP})),
         (
             "QuestionBody",
             "method",
             json!({"minLength": 1, "pattern": TOKEN}),
         ),
         ("QuestionBody", "url", url),
+        ("ServicesRequest", "http", json!({"pattern": LISTENER})),
+        ("ServicesRequest", "https", json!({"pattern": LISTENER})),
     ]
 }
 
@@ -181,6 +198,7 @@ fn reports() -> Vec<Fragment> {
     }});
     vec![
         ("HeartbeatRequest", "version", json!({"pattern": LINE})),
+        ("NodeEvent", "at", json!({"pattern": SINCE_1970})),
         ("NodeEvent", "kind", json!({"pattern": "^[a-z0-9._-]+$"})),
         ("NodeEvent", "message", json!({"pattern": NO_NUL})),
         ("NodePatch", "labels", labels(&json!(["string", "null"]))),
@@ -226,6 +244,19 @@ fn organizations() -> Vec<Fragment> {
         ("SamlBody", "sp_entity_id", json!({"pattern": TEXT})),
         ("ManagedCertificateRequest", "email", email.clone()),
         ("SetUpRequest", "email", email),
+    ]
+}
+
+fn rollouts() -> Vec<Fragment> {
+    let day = "([Mm][Oo][Nn]|[Tt][Uu][Ee]|[Ww][Ee][Dd]|[Tt][Hh][Uu]|[Ff][Rr][Ii]|[Ss][Aa][Tt]|[Ss][Uu][Nn])";
+    let time = format!("{day} \\s*([01][0-9]|2[0-3]):[0-5][0-9]");
+    let freeze = format!("^\\s*{time}\\s*[-\\u2013]\\s*{time}\\s*$");
+    let freeze = json!({"items": {"type": "string", "pattern": freeze}});
+    let server = json!({"format": "uri", "pattern": SERVER_URL});
+    vec![
+        ("NewRolloutRequest", "nodes", json!({"minItems": 1})),
+        ("PolicyRequest", "freeze", freeze),
+        ("PrometheusCondition", "url", server),
     ]
 }
 

@@ -8,6 +8,7 @@ use control_domain::{Access, ScopeRule};
 use control_http::SessionCookie;
 use control_wire::ErrorResponse;
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use utoipa::OpenApi;
 
 /// Title of the document, and schemas that no handler refers to.
@@ -35,6 +36,13 @@ const COMMON_FAILURES: &[(&str, &str)] = &[
 const CREDENTIAL_FAILURES: &[(&str, &str)] = &[
     ("401", "The credential is missing or not valid"),
     ("403", "The credential does not allow this"),
+];
+const PUBLIC_WRITE_FAILURES: &[(&str, &str)] = &[
+    (
+        "401",
+        "The password, the code or the link in the body is not valid",
+    ),
+    ("403", "The request was sent by another site"),
 ];
 const WRITE_FAILURES: &[(&str, &str)] = &[
     (
@@ -67,8 +75,13 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Base::openapi()
 }
 
-/// Completes each operation from its route: parameters, failures and credentials.
-pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) -> Value {
+/// Completes each operation from its route: parameters, failures and credentials. `cookie` is the
+/// one of the described server.
+pub(crate) fn complete(
+    document: &utoipa::openapi::OpenApi,
+    routes: &[Route],
+    cookie: SessionCookie,
+) -> Value {
     let mut document = serde_json::to_value(document).unwrap_or_default();
     for route in routes {
         let path = format!("{PREFIX}{}", route.path);
@@ -83,25 +96,67 @@ pub(crate) fn complete(document: &utoipa::openapi::OpenApi, routes: &[Route]) ->
         }
     }
     constraints::complete(&mut document);
+    release_bodies(&mut document);
     if let Some(components) = document
         .get_mut("components")
         .and_then(Value::as_object_mut)
     {
-        let schemes = json!({
-            "bearer": {"type": "http", "scheme": "bearer"},
-            "session": {
-                "type": "apiKey", "in": "cookie", "name": SessionCookie::Tls.name(),
-                "description": format!(
-                    "Named `{}` where the control plane is on loopback, without TLS or a balancer",
-                    SessionCookie::Loopback.name(),
-                ),
-            },
-            "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
-        });
-        components.insert("securitySchemes".to_owned(), schemes);
+        components.insert("securitySchemes".to_owned(), security_schemes(cookie));
         components.insert("headers".to_owned(), headers::components());
     }
     document
+}
+
+fn security_schemes(cookie: SessionCookie) -> Value {
+    let elsewhere = match cookie {
+        SessionCookie::Tls => format!(
+            "Named `{}` where the control plane is on loopback, without TLS or a balancer",
+            SessionCookie::Loopback.name(),
+        ),
+        SessionCookie::Loopback => format!(
+            "Named `{}` where browsers reach the control plane over TLS",
+            SessionCookie::Tls.name(),
+        ),
+    };
+    json!({
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "session": {
+            "type": "apiKey", "in": "cookie", "name": cookie.name(), "description": elsewhere,
+        },
+        "nodeKey": {"type": "apiKey", "in": "header", "name": "X-Service-Node-Key"},
+    })
+}
+
+/// Describes bodies as optional if all of their fields are: an empty body counts as an object without
+/// fields.
+fn release_bodies(document: &mut Value) {
+    let schemas = document.pointer("/components/schemas");
+    let schemas = schemas.and_then(Value::as_object).into_iter().flatten();
+    let optional: BTreeSet<String> = schemas
+        .filter(|(_, schema)| {
+            let demands = ["required", "allOf", "anyOf", "oneOf"];
+            let is_free = demands.iter().all(|name| schema.get(*name).is_none());
+            is_free && schema.get("properties").is_some()
+        })
+        .map(|(name, _)| format!("#/components/schemas/{name}"))
+        .collect();
+    let paths = document
+        .pointer_mut("/paths")
+        .and_then(Value::as_object_mut);
+    let items = paths.into_iter().flat_map(Map::values_mut);
+    let items = items.filter_map(Value::as_object_mut);
+    for operation in items.flat_map(Map::values_mut) {
+        let Some(body) = operation.get_mut("requestBody") else {
+            continue;
+        };
+        let schema = body.pointer("/content/application~1json/schema/$ref");
+        let is_optional = schema
+            .and_then(Value::as_str)
+            .is_some_and(|schema| optional.contains(schema));
+        if let Some(body) = body.as_object_mut().filter(|_| is_optional) {
+            body.insert("required".to_owned(), json!(false));
+        }
+    }
 }
 
 fn complete_operation(route: &Route, operation: &mut Map<String, Value>) {
@@ -199,10 +254,12 @@ fn parameters_of(route: &Route) -> Vec<Value> {
 fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static str)> {
     let is_public = route.access == Access::Public;
     let is_read = route.method.is_safe();
-    let allowed = move |status: &str| match status {
-        // A public write has its credential in the body: a password, a code or a link.
-        "401" => !is_public || !is_read,
-        _ => !is_public,
+    // A public write has its credential in the body: a password, a code or a link. It may set a
+    // cookie, so it is refused to other sites.
+    let credential: &'static [(&str, &str)] = match (is_public, is_read) {
+        (true, true) => &[],
+        (true, false) => PUBLIC_WRITE_FAILURES,
+        (false, _) => CREDENTIAL_FAILURES,
     };
     let is_of_tenant = matches!(route.access, Access::Member { .. });
     let has_name = is_of_tenant || route.path.contains('{');
@@ -210,12 +267,7 @@ fn failures_of(route: &Route) -> impl Iterator<Item = (&'static str, &'static st
     COMMON_FAILURES
         .iter()
         .copied()
-        .chain(
-            CREDENTIAL_FAILURES
-                .iter()
-                .copied()
-                .filter(move |(status, _)| allowed(status)),
-        )
+        .chain(credential.iter().copied())
         .chain(named.into_iter().filter(move |_| has_name))
         .chain(WRITE_FAILURES.iter().copied().filter(move |_| !is_read))
 }

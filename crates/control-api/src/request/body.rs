@@ -247,7 +247,10 @@ mod tests {
         assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
         let none = head(HeaderMap::new());
         let read = BodyLimit(4).read(&none, Body::from("12345")).await;
-        let answer = read.unwrap_err().into_response();
+        let problem = read.unwrap_err();
+        let expected = "Limit exceeded: body_size - Current value 5 exceeds limit 4";
+        assert_eq!(problem.message(), expected);
+        let answer = problem.into_response();
         assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     }
 }

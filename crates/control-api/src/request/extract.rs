@@ -63,7 +63,7 @@ pub(crate) fn visit_with(now: Timestamp, headers: &HeaderMap, extensions: &Exten
     }
 }
 
-/// A JSON body; an empty body counts as an object without fields.
+/// A JSON body; an empty body counts as an object without fields, with and without `Content-Type`.
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -86,10 +86,12 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Arc<App>> for Body<T> {
         if let Some(call) = call {
             credential::check_again(app, call, &parts).await?;
         }
-        let bytes = match bytes.is_empty() {
-            _ if is_json => bytes,
-            true => Bytes::from_static(b"{}"),
-            false => return Err(Problem::not_json()),
+        let bytes = if bytes.is_empty() {
+            Bytes::from_static(b"{}")
+        } else if is_json {
+            bytes
+        } else {
+            return Err(Problem::not_json());
         };
         if bytes.len() <= MAX_SMALL_BYTES {
             return Ok(Self(body::decode(&bytes)?));

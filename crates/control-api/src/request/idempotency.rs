@@ -3,8 +3,8 @@
 use crate::request::body::BodyLimit;
 use crate::request::credential;
 use crate::response::problem::Problem;
-use crate::route::Route;
-use axum::body::{Body, to_bytes};
+use crate::route::{PREFIX, Route};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -14,9 +14,7 @@ use control_auth::sha256;
 use uuid::Uuid;
 
 pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
-/// Maximum size of a response that is buffered; responses to commands are single resources.
-const MAX_ANSWER_BYTES: usize = 1024 * 1024;
-/// Maximum size of a stored response: larger ones, kept for 24 hours, could fill the database.
+/// Maximum size of a stored body: larger ones, kept for 24 hours, could fill the database.
 const MAX_KEPT_BYTES: usize = 8 * 1024;
 const MAX_KEY_BYTES: usize = 255;
 
@@ -52,9 +50,10 @@ pub(crate) async fn run(
     match reservation {
         Reservation::Taken => {
             call.reservation = Some(id);
+            let place = resource(&parts.method, parts.uri.path());
             parts.extensions.insert(call);
             let request = Request::from_parts(parts, Body::from(body));
-            store_response(app, id, next.run(request).await).await
+            store_response(app, id, next.run(request).await, place).await
         }
         Reservation::Pending => Err(Problem::repeated("a request with this key is under way")),
         Reservation::Lost => Err(Problem::repeated(
@@ -87,28 +86,60 @@ fn name(call: &Call, method: &str, uri: &str, key: &HeaderValue) -> String {
     sha256(&[actor.as_bytes(), key.as_bytes()].concat())
 }
 
+/// Path of the resource that a request changes, below the router's `path`: a POST to an existing
+/// resource ends with a verb.
+fn resource(method: &Method, path: &str) -> String {
+    let own = if *method == Method::POST {
+        path.rsplit_once('/').map_or(path, |(own, _)| own)
+    } else {
+        path
+    };
+    format!("{PREFIX}{own}")
+}
+
 /// Stores the response; after a failure it releases the key, so that the client can try again.
-async fn store_response(app: &App, id: Uuid, response: Response) -> Result<Response, Problem> {
+async fn store_response(
+    app: &App,
+    id: Uuid,
+    response: Response,
+    place: String,
+) -> Result<Response, Problem> {
     if !response.status().is_success() {
         app.keep_reply(id, None).await?;
         return Ok(response);
     }
+    let (reply, response) = split(response, place).await?;
+    app.keep_reply(id, Some(&reply)).await?;
+    Ok(response)
+}
+
+/// Copies what is stored of a response: its body only if it is small and has no secret. A large one
+/// is stored with a location, by default `place`; a secret has only its own.
+async fn split(response: Response, place: String) -> Result<(Reply, Response), Problem> {
     let is_secret = response
         .headers()
         .get(header::CACHE_CONTROL)
         .is_some_and(|value| value == "no-store");
     let (parts, body) = response.into_parts();
-    let bytes = to_bytes(body, MAX_ANSWER_BYTES).await;
-    let bytes = bytes.map_err(|_| Problem::too_large(None, MAX_ANSWER_BYTES))?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let reply = Reply {
+    let mut reply = Reply {
         status: parts.status.as_u16(),
         etag: field(&parts.headers, header::ETAG),
         location: field(&parts.headers, header::LOCATION),
-        body: (!is_secret && text.len() <= MAX_KEPT_BYTES).then_some(text),
+        body: None,
     };
-    app.keep_reply(id, Some(&reply)).await?;
-    Ok(Response::from_parts(parts, Body::from(bytes)))
+    let size = body.size_hint().upper();
+    let size = size.and_then(|bytes| usize::try_from(bytes).ok());
+    if is_secret {
+        return Ok((reply, Response::from_parts(parts, body)));
+    }
+    if size.is_none_or(|bytes| MAX_KEPT_BYTES < bytes) {
+        reply.location.get_or_insert(place);
+        return Ok((reply, Response::from_parts(parts, body)));
+    }
+    let bytes = to_bytes(body, MAX_KEPT_BYTES).await;
+    let bytes = bytes.map_err(|_| Problem::from_status(StatusCode::INTERNAL_SERVER_ERROR))?;
+    reply.body = Some(String::from_utf8_lossy(&bytes).into_owned());
+    Ok((reply, Response::from_parts(parts, Body::from(bytes))))
 }
 
 fn field(headers: &HeaderMap, name: HeaderName) -> Option<String> {
@@ -145,4 +176,39 @@ fn replay(reply: Reply) -> Result<Response, Problem> {
         }
     }
     Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_response_of_any_size_is_passed_on() {
+        for (size, is_kept) in [
+            (MAX_KEPT_BYTES, true),
+            (MAX_KEPT_BYTES + 1, false),
+            (2 * 1024 * 1024, false),
+        ] {
+            let response = (StatusCode::CREATED, "x".repeat(size)).into_response();
+            let (reply, response) = split(response, String::new()).await.unwrap();
+            assert_eq!((reply.status, reply.body.is_some()), (201, is_kept));
+            assert_eq!(response.status(), StatusCode::CREATED);
+            let bytes = to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            assert_eq!(bytes.len(), size);
+        }
+    }
+
+    #[test]
+    fn the_resource_of_a_command_is_named_without_its_verb() {
+        for (method, path, expected) in [
+            (Method::PUT, "/orgs/1/sso", "/api/v1/orgs/1/sso"),
+            (
+                Method::POST,
+                "/projects/1/bundles/2/assign",
+                "/api/v1/projects/1/bundles/2",
+            ),
+        ] {
+            assert_eq!(resource(&method, path), expected);
+        }
+    }
 }

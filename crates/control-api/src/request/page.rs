@@ -156,6 +156,11 @@ impl<T: 'static> ListPage<T> {
         ListFilter { name, sort }
     }
 
+    /// Filter by an e-mail address, in the order of this page. Addresses are stored in lower case.
+    pub(crate) fn filter_by_email(&self, email: Option<String>) -> ListFilter {
+        self.filter(email.map(|text| text.to_lowercase()))
+    }
+
     /// Response with `items`, which the store has read for this page.
     pub(crate) fn list(&self, mut items: Vec<T>, id: fn(&T) -> Uuid) -> Json<List<T>> {
         let wanted = usize::try_from(self.page.limit - 1).unwrap_or(usize::MAX);

@@ -137,9 +137,10 @@ impl Problem {
         Self::new(status, ErrorCode::RequestValidation, message)
     }
 
-    /// 413 for a body of `declared` bytes; `None` if the size was not announced.
+    /// 413 for a body of `declared` bytes; `None` if the size was not announced, and one byte more
+    /// than the limit was read.
     pub(crate) fn too_large(declared: Option<u64>, limit: usize) -> Self {
-        let current = declared.map_or_else(|| "more".to_owned(), |bytes| bytes.to_string());
+        let current = declared.unwrap_or(limit as u64 + 1);
         let message =
             format!("Limit exceeded: body_size - Current value {current} exceeds limit {limit}");
         let status = StatusCode::PAYLOAD_TOO_LARGE;

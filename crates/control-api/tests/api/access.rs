@@ -426,7 +426,15 @@ async fn strangers(world: &World, route: &Route) -> Vec<Case> {
             world.user(world.other.org, Role::Admin).await,
             missing,
         ),
+        (
+            "a stranger with the lowest role",
+            world.user(world.other.org, Role::Reader).await,
+            missing,
+        ),
     ];
+    let key = world.key(Tenant::org(world.other.org), &[Scope::NodesRead]);
+    let key = world.store_key(&key).await;
+    cases.push(("a stranger's key with one scope", key, missing));
     if !route.path.starts_with("/orgs/") {
         let other_project = Tenant::project(world.org, world.other_project().await);
         let key = world.store_key(&world.key(other_project, &[])).await;

@@ -73,6 +73,62 @@ async fn actor(world: &World, route: &Route) -> Option<Credential> {
     })
 }
 
+/// Bounds in fields that no sample has, or within a field.
+const BOUNDS: &[(&str, &str)] = &[
+    (
+        "NewRolloutRequest/properties/labels",
+        "/propertyNames/pattern",
+    ),
+    ("NewRolloutRequest/properties/nodes", "/minItems"),
+    ("NodeEvent/properties/at", "/pattern"),
+    ("PolicyRequest/properties/freeze", "/items/pattern"),
+    ("PrometheusCondition/properties/url", "/pattern"),
+    ("QuestionBody/properties/client_ip", "/pattern"),
+    ("ServicesRequest/properties/http", "/pattern"),
+    ("ServicesRequest/properties/https", "/pattern"),
+];
+
+#[test]
+fn bounds_of_fields_beyond_the_samples_are_described() {
+    let document = control_api::description();
+    for (field, bound) in BOUNDS {
+        let pointer = format!("/components/schemas/{field}{bound}");
+        assert!(document.pointer(&pointer).is_some(), "{pointer}");
+    }
+}
+
+#[tokio::test]
+async fn hosts_are_ascii_and_rollouts_name_their_nodes() {
+    let world = worlds().await.remove(0);
+    let admin = world.user(world.org, Role::Admin).await;
+    let upstreams = "/projects/{project}/upstreams";
+    let upstream = world.post(upstreams, &admin, sample(upstreams)).await;
+    let bundles = "/projects/{project}/bundles";
+    let bundle = world.post(bundles, &admin, sample(bundles)).await;
+    for (path, body) in [
+        (
+            upstreams,
+            json!({"name": "a", "targets": [{"address": "ä.example.com:80"}]}),
+        ),
+        (
+            "/projects/{project}/services",
+            json!({"name": "a", "host": "ä.example.com", "upstream": upstream.text("id")}),
+        ),
+        (
+            "/projects/{project}/rollouts",
+            json!({"bundle": bundle.text("id"), "nodes": []}),
+        ),
+        (
+            "/projects/{project}/rollouts",
+            json!({"bundle": bundle.text("id"), "labels": {"Tier": "edge"}}),
+        ),
+    ] {
+        let answer = world.post(path, &admin, body.clone()).await;
+        let expected = StatusCode::UNPROCESSABLE_ENTITY;
+        assert_eq!(answer.status, expected, "{body}: {}", answer.text);
+    }
+}
+
 fn is_reached(path: &str) -> bool {
     let mut names = path.split('/').filter(|part| part.starts_with('{'));
     names.all(|name| ["{org}", "{project}", "{node}"].contains(&name))

@@ -271,3 +271,23 @@ async fn a_node_that_claims_a_bundle_which_it_was_never_ordered_is_not_accepted(
         assert_eq!(again.status, StatusCode::OK, "{}", again.body);
     }
 }
+
+#[tokio::test]
+async fn a_revoked_order_is_not_repeated_for_a_drift() {
+    for world in worlds().await {
+        let mut fleet = Fleet::new(&world, 1).await;
+        let (ordered, foreign) = (fleet.bundle(81).await, fleet.bundle(82).await);
+        fleet.run(&ordered).await;
+        fleet.nodes[0].active = Some(foreign);
+        fleet.beat(0).await;
+        fleet.tick(LATE).await;
+        let open = drifts(&world, "open").await;
+        // The node has no earlier bundle to return to, so its order stays.
+        let revoke = format!("/projects/{{project}}/bundles/{ordered}/revoke");
+        let revoked = fleet.post(&revoke, Value::Null).await;
+        assert_eq!(revoked.status, StatusCode::OK, "{}", revoked.body);
+        let refused = resolve(&fleet, &open[0], json!({})).await;
+        assert_eq!(refused.status, StatusCode::CONFLICT, "{}", refused.body);
+        assert_eq!(refused.code(), "WRONG_STATE", "{}", refused.body);
+    }
+}

@@ -380,16 +380,28 @@ async fn people_are_found_by_their_addresses() {
             let body = json!({"email": email, "role": "reader"});
             made(&world, &admin, "/orgs/{org}/invitations", body).await;
         }
-        for (filter, count) in [("ann*", 2), ("ann@example.com", 1), ("an", 0)] {
+        for (filter, count) in [
+            ("ann*", 2),
+            ("ANN*", 2),
+            ("ann@example.com", 1),
+            ("Ann@Example.COM", 1),
+            ("an", 0),
+        ] {
             let path = format!("/orgs/{{org}}/invitations?email={filter}");
             let found = world.get(&path, &admin).await;
             let items = found.body["items"].as_array().unwrap();
             assert_eq!(items.len(), count, "{filter}");
         }
-        let members = world.get("/orgs/{org}/members", &admin).await;
-        let email = members.body["items"][0]["email"].as_str().unwrap();
-        let path = format!("/orgs/{{org}}/members?email={email}");
-        let found = world.get(&path, &admin).await;
-        assert_eq!(found.body["items"].as_array().map(Vec::len), Some(1));
+        let removed = world.member(Role::Reader).await;
+        world.remove_member(removed).await;
+        for list in ["/orgs/{org}/members", "/orgs/{org}/removed-members"] {
+            let people = world.get(list, &admin).await;
+            let email = people.body["items"][0]["email"].as_str().unwrap();
+            for email in [email.to_owned(), email.to_uppercase()] {
+                let found = world.get(&format!("{list}?email={email}"), &admin).await;
+                let count = found.body["items"].as_array().map(Vec::len);
+                assert_eq!(count, Some(1), "{list} {email}");
+            }
+        }
     }
 }

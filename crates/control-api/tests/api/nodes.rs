@@ -333,6 +333,10 @@ async fn labels_are_changed_by_version_and_searched() {
         }
         let wrong = patch(&world, &id, &json!({"Zone": "eu"}), "*").await;
         assert_eq!(wrong.status, StatusCode::UNPROCESSABLE_ENTITY);
+        for wrong in ["=eu", "tier!=eu"] {
+            let wrong = world.get(&format!("{NODES}?label={wrong}"), &full).await;
+            assert_eq!(wrong.status, StatusCode::BAD_REQUEST, "{}", wrong.body);
+        }
         let wrong = world.get(&format!("{NODES}?label=tier"), &full).await;
         assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
     }

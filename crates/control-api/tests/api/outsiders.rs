@@ -96,6 +96,26 @@ async fn an_array_is_not_read_as_an_object() {
 }
 
 #[tokio::test]
+async fn an_empty_body_is_an_object_with_and_without_its_type() {
+    const ROTATE: &str = "/projects/{project}/nodes/{node}/rotate-key";
+    let json = [("content-type", "application/json")];
+    for world in worlds().await {
+        let full = world.full_key().await;
+        for fields in [&json[..], &[]] {
+            let send = async |path: &str| {
+                let post = Method::POST;
+                world.send(&post, path, &full, &Value::Null, fields).await
+            };
+            let rotated = send(ROTATE).await;
+            assert_eq!(rotated.status, StatusCode::CREATED, "{}", rotated.text);
+            let lacking = send(PROJECTS).await;
+            let expected = StatusCode::UNPROCESSABLE_ENTITY;
+            assert_eq!(lacking.status, expected, "{}", lacking.text);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_time_has_the_form_of_rfc_3339() {
     for world in worlds().await {
         let full = world.full_key().await;

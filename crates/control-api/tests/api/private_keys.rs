@@ -75,12 +75,12 @@ async fn labels_are_given_by_the_token_and_others_wait_for_an_approval() {
         let bundle = world.post(BUNDLES, &full, sample(BUNDLES)).await.text("id");
         let id: NodeId = node.text("id").parse().unwrap();
         let refused = assign(&world, &full, &bundle, id).await;
-        assert_eq!(
-            refused.status,
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "{}",
-            refused.body
-        );
+        assert_eq!(refused.code(), "WRONG_STATE", "{}", refused.body);
+        let naming = json!({"bundle": bundle, "nodes": [id]});
+        let refused = world
+            .post("/projects/{project}/rollouts", &full, naming)
+            .await;
+        assert_eq!(refused.code(), "WRONG_STATE", "{}", refused.body);
         let rollout = json!({"bundle": bundle, "labels": {"region": "eu"}});
         let rollout = world
             .post("/projects/{project}/rollouts", &full, rollout)

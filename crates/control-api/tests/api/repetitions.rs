@@ -42,6 +42,20 @@ async fn a_request_with_two_keys_is_refused() {
 }
 
 #[tokio::test]
+async fn a_question_is_answered_again_with_the_same_key() {
+    const PREVIEW: &str = "/projects/{project}/bundles/preview";
+    for world in worlds().await {
+        let full = world.full_key().await;
+        for port in [80, 81] {
+            let text = format!("listeners {{ listener \"a\" {{ address \"127.0.0.1:{port}\" }} }}");
+            let body = json!({"files": {"proxy.kdl": text}});
+            let asked = world.send(&Method::POST, PREVIEW, &full, &body, &KEY).await;
+            assert_eq!(asked.status, StatusCode::OK, "{}", asked.text);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_repetition_needs_the_right_that_its_actor_has_now() {
     for world in worlds().await {
         let admin = world.user(world.org, Role::Admin).await;

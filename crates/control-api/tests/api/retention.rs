@@ -231,6 +231,31 @@ async fn a_large_answer_is_not_kept_for_its_repetition() {
 }
 
 #[tokio::test]
+async fn a_repetition_of_a_large_change_names_its_resource_and_no_secret() {
+    const UPSTREAMS: &str = "/projects/{project}/upstreams";
+    for world in worlds().await {
+        let key = world.full_key().await;
+        let made = world.post(UPSTREAMS, &key, sample(UPSTREAMS)).await;
+        let own = format!("{UPSTREAMS}/{}", made.text("id"));
+        let host = "a".repeat(60);
+        let targets = (1..=200).map(|port| json!({"address": format!("{host}.test:{port}")}));
+        let targets: Vec<Value> = targets.collect();
+        let body = json!({"name": "large", "targets": targets});
+        let repeat = [("idempotency-key", "one")];
+        let send = || world.send(&Method::PUT, &own, &key, &body, &repeat);
+        let first = send().await;
+        assert_eq!(first.status, StatusCode::OK, "{}", first.text);
+        assert!(8 * 1024 < first.bytes.len(), "{}", first.bytes.len());
+        let second = send().await;
+        assert_eq!(second.code(), "IDEMPOTENCY_CONFLICT", "{}", second.text);
+        let message = second.body["error"]["message"].as_str().unwrap();
+        let path = format!("see /api/v1/projects/{}/upstreams/", world.project);
+        assert!(message.contains(&path), "{message}");
+        assert!(message.ends_with(&made.text("id")), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn audit_entries_of_nine_days_stay_whatever_the_retention() {
     for mut world in worlds().await {
         world.replace_app(Timestamp::now, |app| app.retention.audit = 1);

@@ -1,12 +1,14 @@
 //! Rollouts: batch by batch to the end, with commands of operators, and separate from each other.
 
 use crate::fleet::{Fleet, ROLLOUTS};
-use crate::world::{World, app, worlds};
+use crate::world::{World, app, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::{
-    ROLLOUT_TRANSITIONS, Rollout, RolloutCommand, RolloutEvent, RolloutState, next_state,
+    ROLLOUT_TRANSITIONS, Rollout, RolloutCommand, RolloutEvent, RolloutState, Tenant, next_state,
 };
+use control_wire::NodeId;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 /// Returns the bundle that each node has an order for.
 async fn orders(fleet: &Fleet<'_>) -> Vec<Option<String>> {
@@ -419,6 +421,35 @@ async fn a_node_is_held_by_one_rollout_until_it_ends() {
 }
 
 #[tokio::test]
+async fn an_assignment_does_not_reveal_whether_a_foreign_node_is_held() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world, 1).await;
+        let new = fleet.bundle(82).await;
+        fleet.start(&new, json!({"skip_gate": true})).await;
+        let other = world.store_key(&world.key(Tenant::org(world.other.org), &[]));
+        let other = other.await;
+        let bundles = format!("/projects/{}/bundles", world.other.project.unwrap());
+        let made = world
+            .post(&bundles, &other, sample("/projects/{project}/bundles"))
+            .await;
+        let assign = format!("{bundles}/{}/assign", made.text("id"));
+        let assigned = async |node: NodeId| {
+            let answer = world.post(&assign, &other, json!({"nodes": [node]})).await;
+            let error = &answer.body["error"];
+            (
+                answer.status,
+                error["code"].clone(),
+                error["message"].clone(),
+            )
+        };
+        let held = assigned(fleet.nodes[0].id).await;
+        let unknown = assigned(NodeId(Uuid::now_v7())).await;
+        assert_eq!(held, unknown);
+        assert_eq!(held.0, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+}
+
+#[tokio::test]
 async fn replicas_take_each_step_once() {
     for world in worlds().await {
         let mut fleet = Fleet::new(&world, 6).await;
@@ -455,7 +486,7 @@ async fn another_replica_takes_over_when_the_lease_ends() {
         let new = fleet.bundle(82).await;
         fleet.tick(0).await;
         let id = fleet.start(&new, json!({"skip_gate": true})).await;
-        fleet.replica = uuid::Uuid::now_v7();
+        fleet.replica = Uuid::now_v7();
         assert_eq!(fleet.tick(2).await, 0, "the first one has the lease");
         assert_eq!(fleet.tick(11).await, 1);
         assert_eq!(fleet.view(&id).await["batch"], 1);

@@ -150,6 +150,28 @@ async fn a_recovery_code_is_good_once_and_replaces_the_authenticator() {
 }
 
 #[tokio::test]
+async fn a_second_factor_that_is_not_set_up_is_a_wrong_state() {
+    for world in worlds().await {
+        let user = world.user(world.org, Role::Reader).await;
+        for is_started in [false, true] {
+            if is_started {
+                let started = world.post("/users/me/totp", &user, Value::Null).await;
+                assert_eq!(started.status, StatusCode::OK, "{}", started.text);
+            }
+            for (method, path) in [
+                (Method::DELETE, "/users/me/totp"),
+                (Method::POST, "/users/me/recovery-codes"),
+            ] {
+                let refused = world.send(&method, path, &user, &Value::Null, &[]).await;
+                assert_eq!(refused.status, StatusCode::CONFLICT, "{method} {path}");
+                assert_eq!(refused.code(), "WRONG_STATE", "{}", refused.text);
+                assert!(refused.text.contains("not set up"), "{}", refused.text);
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_sign_in_waits_five_minutes_for_its_code() {
     for world in worlds().await {
         let person = world.person(world.org, Role::Reader).await;

@@ -354,7 +354,8 @@ async fn the_secret_is_shown_once_and_replaced_and_a_webhook_that_is_off_sends_n
         round(&world, false).await;
         assert!(receiver.received().is_empty(), "it is switched off");
         let refused = test(&world, &key, &webhook).await;
-        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(refused.status, StatusCode::CONFLICT);
+        assert_eq!(refused.code(), "WRONG_STATE", "{}", refused.text);
         let on = json!({"name": "on", "url": receiver.url(), "events": ["node.silent"]});
         world
             .send(&Method::PUT, &webhook.path, &key, &on, &[])

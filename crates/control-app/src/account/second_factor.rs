@@ -135,7 +135,7 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::NotFound`] if there is none.
+    /// [`Error`]; [`Refusal::WrongState`] if there is none, or an organization demands it.
     pub async fn remove_totp(&self, call: &Call) -> Result<(), Error> {
         call.actor.holds(Access::FreshSession)?;
         let (user, _) = own_session(call)?;
@@ -144,7 +144,7 @@ impl App {
             return Err(wrong_state("demanded by an organization", "be removed"));
         }
         if !tx.delete_second_factor(user).await? {
-            return Err(Refusal::NotFound.into());
+            return Err(wrong_state("not set up", "be removed"));
         }
         let removed = UserEvent::new("totp.disabled", user);
         self.commit_for_user(tx, call, removed).await
@@ -154,14 +154,14 @@ impl App {
     ///
     /// # Errors
     ///
-    /// [`Error`]; [`Refusal::NotFound`] without a second factor.
+    /// [`Error`]; [`Refusal::WrongState`] without a second factor.
     pub async fn renew_recovery_codes(&self, call: &Call) -> Result<Vec<RecoveryCode>, Error> {
         call.actor.holds(Access::FreshSession)?;
         let (user, _) = own_session(call)?;
         let mut tx = self.store.begin().await?;
         let totp = tx.totp(user).await?;
         if totp.is_none_or(|totp| totp.confirmed_at.is_none()) {
-            return Err(Refusal::NotFound.into());
+            return Err(wrong_state("not set up", "have recovery codes"));
         }
         let codes = self.replace_codes(&mut tx, user).await?;
         let renewed = UserEvent::new("recovery_codes.renewed", user);

@@ -33,7 +33,7 @@ impl App {
         let Err(refusal) = actor.holds(access) else {
             return Ok(());
         };
-        let is_of_tenant = matches!(access, Access::Member { .. });
+        let is_of_tenant = matches!(access, Access::Member { .. } | Access::Enrolment);
         if !is_of_tenant || !matches!(actor, Actor::User { .. } | Actor::ApiKey { .. }) {
             return Err(refusal.into());
         }

@@ -295,16 +295,18 @@ async fn order_target(
     let unknown = Refusal::invalid("remedy", "the node says that it runs no bundle");
     let found = tx.bundle(bundle.ok_or(unknown)?).await?;
     let found = found.filter(|found| found.value.tenant == drift.tenant);
-    let archive = found.and_then(|found| {
-        let bundle = found.value;
-        let is_signed = bundle.state == BundleState::Signed;
-        bundle
-            .archive
-            .filter(|_| is_signed)
-            .map(|archive| (bundle.id, archive.digest))
-    });
-    let refused = Refusal::invalid("remedy", "the bundle is not a signed one of the project");
-    let (bundle, digest) = archive.ok_or(refused)?;
+    let foreign = Refusal::invalid("remedy", "the bundle is not one of the project");
+    let found = found.ok_or(foreign)?.value;
+    if found.state != BundleState::Signed {
+        return Err(Refusal::WrongState {
+            noun: "a bundle",
+            state: found.state.name(),
+            event: "be ordered",
+        }
+        .into());
+    }
+    let bundle = found.id;
+    let digest = found.archive.ok_or(Refusal::NotFound)?.digest;
     if remedy != DriftRemedy::Reorder {
         if !tx.was_ordered(node.id, bundle).await? {
             let reason = "the node was not ordered to run this bundle; assign it";

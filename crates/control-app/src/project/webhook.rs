@@ -183,7 +183,8 @@ impl App {
         call.expect_version(found.version)?;
         let webhook = found.value;
         if !webhook.enabled {
-            return Err(Refusal::invalid("enabled", "is false: no event is sent").into());
+            let (noun, state, event) = ("a webhook", "disabled", "be tested");
+            return Err(Refusal::WrongState { noun, state, event }.into());
         }
         if MAX_PENDING <= tx.count_pending(webhook.id).await? {
             let limit = MAX_PENDING.unsigned_abs();

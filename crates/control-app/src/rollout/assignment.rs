@@ -137,21 +137,31 @@ async fn check_nodes(
     nodes: &[NodeId],
 ) -> Result<Vec<Node>, Error> {
     let mut found = Vec::with_capacity(nodes.len());
-    for node in nodes {
-        if tx.is_held(*node).await? {
-            return Err(Refusal::Held.into());
-        }
-        let node = tx.node(*node).await?.map(|found| found.value);
+    for id in nodes {
+        let node = tx.node(*id).await?.map(|found| found.value);
         let node = node.filter(|node| node.tenant.project == Some(project));
         let unknown = Refusal::invalid("nodes", "names a node that is not in the project");
         let node = node.ok_or(unknown)?;
-        if node.requested_labels.is_some() {
-            let reason = "names a node that waits for an approval of its labels";
-            return Err(Refusal::invalid("nodes", reason).into());
+        // After the comparison of the project: rollouts of other tenants stay invisible.
+        if tx.is_held(*id).await? {
+            return Err(Refusal::Held.into());
         }
+        check_labels(&node)?;
         found.push(node);
     }
     Ok(found)
+}
+
+/// Refuses a node whose labels are not approved: it gets no orders.
+pub(super) fn check_labels(node: &Node) -> Result<(), Refusal> {
+    if node.requested_labels.is_none() {
+        return Ok(());
+    }
+    Err(Refusal::WrongState {
+        noun: "a node",
+        state: "waiting for an approval of its labels",
+        event: "be ordered to run a bundle",
+    })
 }
 
 /// The bundles that the first [`MAX_NODES`] nodes are ordered to run.

@@ -24,9 +24,10 @@ pub struct Reply {
     pub status: u16,
     /// Value of `ETag`.
     pub etag: Option<String>,
-    /// Value of `Location`.
+    /// Value of `Location`, or the path of the resource if the body was too large to be stored.
     pub location: Option<String>,
-    /// Response body; `None` if it contained a secret, which is shown once and never stored.
+    /// Response body; `None` if it was too large, or contained a secret, which is shown once and
+    /// never stored.
     pub body: Option<String>,
 }
 
