@@ -76,8 +76,8 @@ async fn a_certificate_of_the_bundle_that_a_recall_reverts_to_is_not_deleted() {
         let made = world.post(bundles, &full, new).await;
         let naming = made.text("id");
         let assign = json!({"nodes": [fleet.nodes[0].id]});
-        let ordered = world.post(&format!("{bundles}/{naming}/assign"), &full, assign);
-        let ordered = ordered.await;
+        let path = format!("{bundles}/{naming}/assign");
+        let ordered = world.post(&path, &full, assign).await;
         assert_eq!(ordered.status, StatusCode::OK, "{}", ordered.body);
         fleet.follow_order(0).await;
         for (port, accepts) in [(81, false), (82, true)] {

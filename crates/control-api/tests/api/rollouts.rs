@@ -426,8 +426,8 @@ async fn an_assignment_does_not_reveal_whether_a_foreign_node_is_held() {
         let fleet = Fleet::new(&world, 1).await;
         let new = fleet.bundle(82).await;
         fleet.start(&new, json!({"skip_gate": true})).await;
-        let other = world.store_key(&world.key(Tenant::org(world.other.org), &[]));
-        let other = other.await;
+        let key = world.key(Tenant::org(world.other.org), &[]);
+        let other = world.store_key(&key).await;
         let bundles = format!("/projects/{}/bundles", world.other.project.unwrap());
         let made = world
             .post(&bundles, &other, sample("/projects/{project}/bundles"))

@@ -332,14 +332,14 @@ fn adds_prefix(context: &Context, directive: &Directive) -> bool {
 
 /// Converts `rewrite * /prefix{uri}`, after the removal of the path of a `handle_path`.
 fn add_prefix(context: &mut Context, directive: &Directive) {
-    let added = added_prefix(directive).map(|to| match context.policies.rewrite {
-        Some(Rewrite::Captures(_)) => Rewrite::Captures(format!("{to}/$1")),
-        _ => {
-            let stripped = context.stripped.as_deref().unwrap_or("/");
-            Rewrite::Replace(stripped.to_owned(), to.to_owned())
+    let has_captures = matches!(context.policies.rewrite, Some(Rewrite::Captures(_)));
+    context.policies.rewrite = added_prefix(directive).map(|to| {
+        if has_captures {
+            return Rewrite::Captures(format!("{to}/$1"));
         }
+        let stripped = context.stripped.as_deref().unwrap_or("/");
+        Rewrite::Replace(stripped.to_owned(), to.to_owned())
     });
-    context.policies.rewrite = added;
 }
 
 /// Notes a directive that could refuse requests, and closes the block.

@@ -60,13 +60,13 @@ impl App {
                     let noted = self.note_failure(visit, org, false, asserted, refusal.into());
                     return Err(noted.await);
                 }
-                let (browser_hash, browser) = match browser_hash {
-                    Some(hash) => (hash, None),
-                    None => {
+                let (browser_hash, browser) = browser_hash.map_or_else(
+                    || {
                         let browser = self.new_secret();
                         (browser.hash(), Some(browser))
-                    }
-                };
+                    },
+                    |hash| (hash, None),
+                );
                 let secret = self.new_secret();
                 let pending = SsoPending {
                     hash: secret.hash(),
