@@ -24,8 +24,8 @@ fn stored_certificate(folder: &Path) -> Option<PathBuf> {
         if path.is_dir() {
             return stored_certificate(&path);
         }
-        let name = path.to_string_lossy().into_owned();
-        (name.ends_with(".pem") && !name.contains("account")).then_some(path)
+        let is_it = path.extension().is_some_and(|extension| extension == "pem");
+        is_it.then_some(path)
     })
 }
 

@@ -298,8 +298,8 @@ impl Form {
             fields.with(name, value)
         });
         Self {
-            differences,
             fields,
+            differences,
             ..self
         }
     }

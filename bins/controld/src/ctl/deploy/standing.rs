@@ -139,10 +139,11 @@ fn kept_settings(given: &Fields, rollout: &Value) -> Vec<String> {
             "skip_gate" => "gate".to_owned(),
             name => name.replace('_', "-"),
         };
-        match own(name) {
-            Value::Object(_) => flag,
-            value => format!("{flag} {}", inline(&value.to_string())),
+        let value = own(name);
+        if value.is_object() {
+            return flag;
         }
+        format!("{flag} {}", inline(&value.to_string()))
     });
     shown.collect()
 }
