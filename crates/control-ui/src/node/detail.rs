@@ -197,7 +197,7 @@ fn heading(
         NodeStanding::Drifted => format!("{name} runs a bundle that it was not ordered to run."),
         NodeStanding::Refused => format!("{name} refuses its order."),
         NodeStanding::Unordered => format!("{name} has no order yet."),
-        NodeStanding::Silent => format!("{name} is silent."),
+        NodeStanding::Silent => format!("{name} is offline."),
         NodeStanding::Enrolled => format!("{name} has not reported yet."),
     }
 }

@@ -41,7 +41,7 @@ pub(crate) fn status(standing: NodeStanding) -> Status {
         NodeStanding::Moving => (Tone::Busy, "busy", "Moving"),
         NodeStanding::Unordered => (Tone::Off, "wait", "No order"),
         NodeStanding::Enrolled => (Tone::Off, "wait", "Not reported yet"),
-        NodeStanding::Silent => (Tone::Off, "off", "Silent"),
+        NodeStanding::Silent => (Tone::Off, "off", "Offline"),
         NodeStanding::Drifted => (Tone::Warn, "drift", "Drifted"),
         NodeStanding::Refused => (Tone::Bad, "bad", "Refuses its order"),
     };
@@ -78,7 +78,7 @@ impl Standings {
             NodeStanding::Moving => "moving",
             NodeStanding::Unordered => "without an order",
             NodeStanding::Enrolled => "not reported yet",
-            NodeStanding::Silent => "silent",
+            NodeStanding::Silent => "offline",
             NodeStanding::Drifted => "drifted",
             NodeStanding::Refused => pick(nodes, "refuses its order", "refuse their order"),
         };
@@ -158,7 +158,7 @@ impl Standings {
                 "differs from its order",
                 "differ from their orders",
             ),
-            (NodeStanding::Silent, "is silent", "are silent"),
+            (NodeStanding::Silent, "is offline", "are offline"),
             (
                 NodeStanding::Moving,
                 "has an order that it has not answered",
@@ -219,12 +219,12 @@ mod tests {
             (
                 &[(AsOrdered, 208), (Moving, 10), (Drifted, 1), (Silent, 1)][..],
                 "208 of 220 nodes serve what they should.",
-                "One differs from its order, one is silent and ten have an order that they have not answered.",
+                "One differs from its order, one is offline and ten have an order that they have not answered.",
             ),
             (
                 &[(AsOrdered, 1), (Silent, 1)][..],
                 "1 of 2 nodes serves what it should.",
-                "One is silent.",
+                "One is offline.",
             ),
             (
                 &[(Unordered, 2), (Enrolled, 1)][..],

@@ -166,7 +166,7 @@ fn words(event: WebhookEvent) -> &'static str {
         WebhookEvent::RolloutRolledBack => "A rollout has rolled back",
         WebhookEvent::RolloutCompleted => "A rollout is complete",
         WebhookEvent::DriftOpened => "A node differs from its order",
-        WebhookEvent::NodeSilent => "Nodes have become silent",
+        WebhookEvent::NodeSilent => "Nodes have gone offline (node.silent)",
     }
 }
 

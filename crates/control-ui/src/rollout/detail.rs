@@ -191,8 +191,8 @@ fn reach(rollout: &Rollout, moved: Moved) -> String {
             silent,
             pick(
                 silent,
-                "ran it by its last report and is silent",
-                "ran it by their last reports and are silent",
+                "ran it by its last report and is offline",
+                "ran it by their last reports and are offline",
             ),
         ),
         (
@@ -426,7 +426,7 @@ mod tests {
                 1,
                 0,
                 1,
-                "1 node ran it by its last report and is silent; 63 nodes were not ordered to.",
+                "1 node ran it by its last report and is offline; 63 nodes were not ordered to.",
             ),
             (
                 33,
