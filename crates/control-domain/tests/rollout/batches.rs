@@ -434,11 +434,11 @@ fn each_reason_of_a_stop_without_the_gate_has_its_short_form() {
     for (seen, expected) in [
         (
             rejected("fra-1", "requests that take CPU end with 5xx"),
-            "a node refused the bundle",
+            "a node rejected the bundle",
         ),
         (
             rejected("a: 3 take 5", "the bundle was revoked"),
-            "a node refused the bundle",
+            "a node rejected the bundle",
         ),
         (late, "its batch did not pass in time"),
         (revoked, "its bundle was revoked"),

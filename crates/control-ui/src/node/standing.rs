@@ -43,7 +43,7 @@ pub(crate) fn status(standing: NodeStanding) -> Status {
         NodeStanding::Enrolled => (Tone::Off, "wait", "Not reported yet"),
         NodeStanding::Silent => (Tone::Off, "off", "Offline"),
         NodeStanding::Drifted => (Tone::Warn, "drift", "Drifted"),
-        NodeStanding::Refused => (Tone::Bad, "bad", "Refuses its order"),
+        NodeStanding::Refused => (Tone::Bad, "bad", "Rejected its order"),
     };
     Status::new(tone, icon, word)
 }
@@ -80,7 +80,7 @@ impl Standings {
             NodeStanding::Enrolled => "not reported yet",
             NodeStanding::Silent => "offline",
             NodeStanding::Drifted => "drifted",
-            NodeStanding::Refused => pick(nodes, "refuses its order", "refuse their order"),
+            NodeStanding::Refused => pick(nodes, "rejected its order", "rejected their orders"),
         };
         Share {
             status: status(standing),
@@ -150,8 +150,8 @@ impl Standings {
         for (standing, one, several) in [
             (
                 NodeStanding::Refused,
-                "refuses its order",
-                "refuse their order",
+                "rejected its order",
+                "rejected their orders",
             ),
             (
                 NodeStanding::Drifted,

@@ -340,7 +340,7 @@ fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
         (None, None) => (Tone::Off, "wait", "Waits"),
         (Some(order), None) => match accepted(order) {
             Some(true) if node.active == Some(bundle) => (Tone::Ok, "ok", "Runs it"),
-            Some(false) => (Tone::Bad, "bad", "Refused it"),
+            Some(false) => (Tone::Bad, "bad", "Rejected it"),
             Some(true) | None => (Tone::Busy, "busy", "Was ordered"),
         },
     };

@@ -273,7 +273,7 @@ pub(crate) mod tests {
             (
                 State::RolledBack,
                 Some("node a rejected the bundle: no such file"),
-                "Rolled back at batch 3 of 6: a node refused the bundle.",
+                "Rolled back at batch 3 of 6: a node rejected the bundle.",
             ),
             (
                 State::Cancelled,
@@ -330,7 +330,7 @@ pub(crate) mod tests {
             (failing, "Stopped at batch 3 of 6: too many requests fail."),
             (
                 refused,
-                "Stopped at batch 3 of 6: a node refused the bundle.",
+                "Stopped at batch 3 of 6: a node rejected the bundle.",
             ),
             (
                 "31 of 1000 among 900 requests of the batch, 2 of 1000 among 3000 on the others fail with the reason \
