@@ -178,7 +178,7 @@ const ROLLOUT_ACTIONS: [(&str, &str); 15] = [
     ("rollout.complete", "Rollout completed"),
     ("rollout.fail", "Batch did not pass"),
     ("rollout.roll_back", "Rollback started"),
-    ("rollout.revert_nodes", "Nodes ordered back"),
+    ("rollout.revert_nodes", "Nodes ordered to revert"),
     ("rollout.finish_rollback", "Rollback finished"),
     ("rollout.cancel", "Rollout cancelled"),
 ];
