@@ -60,12 +60,14 @@ impl Fleet {
         say("\ndemo: the upstream of the next bundle refuses connections");
         fleet.roll_out(control, "bad", closed_port(), "rolled_back")?;
         control.show(&["node", "list"])?;
-        say("demo: the bad bundle has taken itself back; every node serves the one before");
+        say(
+            "demo: the rollout of the bad bundle was rolled back; every node serves its former bundle",
+        );
         Ok(fleet)
     }
 
     /// A rollout node by node over a gate. Every node serves `second` afterwards: a bad bundle that
-    /// follows takes itself back.
+    /// follows is rolled back.
     fn roll_out(
         &self,
         control: &Control,

@@ -362,7 +362,7 @@ pub(crate) struct OrgArgs {
 pub(crate) struct SetPasswordArgs {
     #[command(flatten)]
     pub(crate) user: UserArgs,
-    /// A file with the password in its first line; absent: one is made and printed.
+    /// A file with the password in its first line; absent: one is created and printed.
     #[arg(long)]
     pub(crate) password_file: Option<PathBuf>,
 }
@@ -378,13 +378,13 @@ pub(crate) struct CreateAdminArgs {
     /// The name to show.
     #[arg(long, default_value = "Administrator")]
     pub(crate) name: String,
-    /// The organization, which is made if it does not exist. Absent: the only one there is, or a new one, "default".
+    /// The organization, which is created if it does not exist. Absent: the only one there is, or a new one, "default".
     #[arg(long)]
     pub(crate) org_name: Option<String>,
-    /// A file with the password in its first line; absent: one is made and printed.
+    /// A file with the password in its first line; absent: one is created and printed.
     #[arg(long)]
     pub(crate) password_file: Option<PathBuf>,
-    /// Makes an API key of this name with full access, and prints it.
+    /// Creates an API key of this name with full access, and prints it.
     #[arg(long)]
     pub(crate) api_key_name: Option<String>,
 }

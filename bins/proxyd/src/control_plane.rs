@@ -208,7 +208,7 @@ impl Host for ProxyHost {
             failures.extend(
                 faults
                     .into_iter()
-                    .map(|fault| format!("cannot go back: {fault}")),
+                    .map(|fault| format!("cannot revert: {fault}")),
             );
         }
         Err(failures)

@@ -218,7 +218,7 @@ fn each_failure_of_the_gate_has_its_short_form() {
         kinds.insert(kind(&failure));
         let text = failure.to_string();
         assert_eq!(short_reason(&text), Some(expected), "{text}");
-        let returned = format!("{text}; 1 node offline will go back when it returns");
+        let returned = format!("{text}; 1 offline node will revert when it returns");
         assert_eq!(short_reason(&returned), Some(expected), "{returned}");
     }
     assert_eq!(kinds.len(), 8, "all but the metric: {kinds:?}");

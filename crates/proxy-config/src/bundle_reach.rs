@@ -432,7 +432,7 @@ impl ReachCheck<'_, '_> {
             Some(_) => (DiagnosticCode::BundleReach, "this node does not allow it"),
             None => (
                 DiagnosticCode::NodeAllowance,
-                "nodes refuse it unless they allow it",
+                "nodes reject it unless they allow it",
             ),
         };
         let fault = Diagnostic::new(code, place.unwrap_or_default(), message);

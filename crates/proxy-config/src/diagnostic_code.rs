@@ -138,7 +138,7 @@ fault_codes! {
     UnwritableLog = "unwritable-log", Error;
     /// A certificate or its key cannot be used.
     BadCertificate = "bad-certificate", Error;
-    /// A bundle of the control plane uses a part of the machine: nodes refuse it unless their own files allow
+    /// A bundle of the control plane uses a part of the machine: nodes reject it unless their own files allow
     /// that in `control-plane { allow { … } }`.
     NodeAllowance = "node-allowance", Warning;
     /// There is no listener, or no route.

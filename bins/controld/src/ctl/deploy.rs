@@ -216,7 +216,7 @@ impl<'a> Deployment<'a> {
             if !error.is_transient() {
                 return error;
             }
-            let hint = "`controld ctl rollout list --state planned` shows whether it was made";
+            let hint = "`controld ctl rollout list --state planned` shows whether it was created";
             CtlError::failed("rollout", format!("{error}; {hint}"))
         })?;
         let path = format!("{list}/{}", text(&made, "id"));

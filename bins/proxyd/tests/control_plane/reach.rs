@@ -32,7 +32,7 @@ fn a_bundle_that_serves_the_nodes_key_is_refused_before_it_is_applied() {
             diagnostics
                 .iter()
                 .any(|it| it["code"] == "node-allowance" && it["line"] == 2),
-            "the control plane says that nodes will refuse it: {made}"
+            "the control plane says that nodes will reject it: {made}"
         );
         let bundle = made["id"].as_str().unwrap();
         world.assign(bundle, node);

@@ -155,7 +155,7 @@ impl Browser {
                 "No proof of identity",
                 "Your identity provider did not ask you to sign in again, so its answer does not prove your identity. Sign out there, \
                  and try again. If that does not help, an administrator of your organization sees the reason under \
-                 this reference, or makes you a link to set a password.",
+                 this reference, or creates a link for you to set a password.",
                 PageLink {
                     path: "/profile",
                     text: "Go back to your profile",

@@ -117,7 +117,7 @@ async fn a_second_batch_that_fails_takes_the_first_one_back_too() {
         let view = fleet.view(&id).await;
         assert_eq!(view["state"], "rolled_back", "{view}");
         let reason = view["reason"].as_str().unwrap();
-        let message = "; 1 node did not go back in time";
+        let message = "; 1 node did not revert in time";
         assert!(reason.ends_with(message), "{reason}");
     }
 }
@@ -501,7 +501,7 @@ async fn a_node_without_an_earlier_bundle_is_reported() {
         assert_eq!(view["state"], "rolled_back", "{view}");
         let reason = view["reason"].as_str().unwrap();
         assert!(
-            reason.ends_with("; 1 node had nothing to go back to"),
+            reason.ends_with("; 1 node had no former bundle"),
             "{reason}"
         );
     }

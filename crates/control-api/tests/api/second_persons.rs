@@ -74,9 +74,9 @@ async fn a_certificate_is_exchanged_by_one_person_only_as_a_renewal() {
             (json!({"freeze": WHOLE_WEEK}), "allows no change until "),
             (
                 json!({"freeze": [], "approve": "risky"}),
-                "make a new certificate",
+                "Create a new certificate",
             ),
-            (json!({"approve": "all"}), "make a new certificate"),
+            (json!({"approve": "all"}), "Create a new certificate"),
         ] {
             set(&world, &admin, rules).await;
             let refused = put(other()).await;

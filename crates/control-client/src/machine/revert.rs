@@ -145,7 +145,7 @@ impl Machine {
             trial.until = self.now + MAX_WAIT;
             self.served = Served::default();
         }
-        let why = format!("cannot go back: {}", diagnostics.join("; "));
+        let why = format!("cannot revert: {}", diagnostics.join("; "));
         self.note(EventKind::BundleRejected(RefusalReason::Activation), why);
         self.resume()
     }
@@ -158,13 +158,13 @@ impl Machine {
                 errors: errors_before,
             } = trial.before;
             let why = format!(
-                "went back by itself: {errors} of {requests} requests failed with a 5xx status, \
+                "reverted by itself: {errors} of {requests} requests failed with a 5xx status, \
                  before the switch {errors_before} of {requests_before}"
             );
             return (RefusalReason::FarWorse, why);
         }
         let why = format!(
-            "went back by itself: no confirmation by the control plane within {} s",
+            "reverted by itself: no confirmation by the control plane within {} s",
             trial.confirm_within.as_secs()
         );
         (RefusalReason::Unconfirmed, why)

@@ -82,7 +82,7 @@ pub enum Refusal {
     /// The project's policy refuses bundles with warnings, and the warnings of this bundle were not
     /// counted.
     #[error(
-        "the project's policy refuses bundles with warnings, and those of this one were not counted: make it again \
+        "the project's policy refuses bundles with warnings, and those of this one were not counted: create it again \
          from its files"
     )]
     UnknownWarnings,

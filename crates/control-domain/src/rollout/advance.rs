@@ -339,18 +339,18 @@ impl Rollout {
         for (count, one, several) in [
             (
                 counts.waiting,
-                "node did not go back in time",
-                "nodes did not go back in time",
+                "node did not revert in time",
+                "nodes did not revert in time",
             ),
             (
                 counts.offline,
-                "node offline will go back when it returns",
-                "nodes offline will go back when they return",
+                "offline node will revert when it returns",
+                "offline nodes will revert when they return",
             ),
             (
                 counts.without_way,
-                "node had nothing to go back to",
-                "nodes had nothing to go back to",
+                "node had no former bundle",
+                "nodes had no former bundle",
             ),
         ] {
             let what = if count == 1 { one } else { several };

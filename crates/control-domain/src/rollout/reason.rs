@@ -49,7 +49,7 @@ pub(super) const REVOKED: &str = "the bundle was revoked";
 pub fn short_reason(reason: &str) -> Option<&'static str> {
     // Names, queries and diagnostics may contain any words: fixed words count only at their place.
     if reason.starts_with("node ") && reason.contains(REJECTED) {
-        return Some("a node refused the bundle");
+        return Some("a node rejected the bundle");
     }
     if reason.starts_with(REVOKED) {
         return Some("its bundle was revoked");

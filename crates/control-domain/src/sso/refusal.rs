@@ -64,7 +64,7 @@ pub enum SsoRefusal {
     #[error(
         "the provider did not authenticate the user again, so its answer proves nothing: it must support `prompt=login` \
          and `max_age=0` and to send `auth_time` (OpenID Connect), or to obey `ForceAuthn` and to send `AuthnInstant` \
-         (SAML); else an administrator makes the user a link to set a password here"
+         (SAML); else an administrator creates a link for the user to set a password here"
     )]
     NotAuthenticated,
     /// An administrator removed the user from the organization.

@@ -330,8 +330,8 @@ fn nodes_that_do_not_go_back_are_awaited_until_the_deadline_and_reported() {
         offline: 2,
         without_way: 1,
     };
-    let late = "rolled back by hand; 3 nodes did not go back in time; \
-                2 nodes offline will go back when they return; 1 node had nothing to go back to";
+    let late = "rolled back by hand; 3 nodes did not revert in time; \
+                2 offline nodes will revert when they return; 1 node had no former bundle";
     let rest = RevertProgress::Rest(counts);
     let all_back = RevertProgress::Rest(RevertCounts::default());
     for (progress, secs, expected) in [
@@ -434,11 +434,11 @@ fn each_reason_of_a_stop_without_the_gate_has_its_short_form() {
     for (seen, expected) in [
         (
             rejected("fra-1", "requests that take CPU end with 5xx"),
-            "a node refused the bundle",
+            "a node rejected the bundle",
         ),
         (
             rejected("a: 3 take 5", "the bundle was revoked"),
-            "a node refused the bundle",
+            "a node rejected the bundle",
         ),
         (late, "its batch did not pass in time"),
         (revoked, "its bundle was revoked"),

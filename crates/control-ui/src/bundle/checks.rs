@@ -82,10 +82,10 @@ mod tests {
     #[test]
     fn place_and_remedy_are_separate_sentences() {
         let text = r#"{"code": "node-allowance", "severity": "warning", "message": "refused", "file": "proxy.kdl",
-            "line": 1, "column": 1, "length": 1, "label": "nodes refuse it", "help": "write `allow` there"}"#;
+            "line": 1, "column": 1, "length": 1, "label": "nodes reject it", "help": "write `allow` there"}"#;
         let diagnostic: Diagnostic = serde_json::from_str(text).unwrap();
         let found = findings(&[diagnostic], &BTreeMap::new());
-        assert_eq!(found[0].hints, ["Nodes refuse it.", "Write `allow` there."]);
+        assert_eq!(found[0].hints, ["Nodes reject it.", "Write `allow` there."]);
     }
 
     #[test]

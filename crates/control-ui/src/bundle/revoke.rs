@@ -57,11 +57,11 @@ fn effects(nodes: i64) -> Vec<String> {
     let first = match nodes {
         0 => "No node runs it.".to_owned(),
         _ => format!(
-            "{} {} it, and {} ordered back to what {} ran before.",
+            "{} {} it, and {} ordered to revert to {}.",
             count(nodes, "node"),
             pick(nodes, "runs", "run"),
             pick(nodes, "is", "are"),
-            pick(nodes, "it", "they"),
+            pick(nodes, "its former bundle", "their former bundles"),
         ),
     };
     vec![
@@ -88,11 +88,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_says_how_many_nodes_go_back() {
+    fn the_page_says_how_many_nodes_revert() {
         assert_eq!(effects(0)[0], "No node runs it.");
         assert_eq!(
             effects(1)[0],
-            "1 node runs it, and is ordered back to what it ran before."
+            "1 node runs it, and is ordered to revert to its former bundle."
         );
     }
 }

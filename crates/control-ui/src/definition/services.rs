@@ -121,7 +121,7 @@ async fn respond(
             caller,
             Access::WRITE_SERVICES,
             tenant,
-            "make, change and delete services",
+            "create, change and delete services",
         ),
     }))
 }
@@ -178,7 +178,7 @@ impl Names {
 
     fn left_out(&self) -> &'static str {
         if self.is_cut {
-            "The first 500 upstreams and certificates by name. A service with another one is made by controld ctl service."
+            "The first 500 upstreams and certificates by name. A service with another one is created by controld ctl service."
         } else {
             ""
         }
@@ -305,7 +305,7 @@ pub(crate) async fn ask_deletion(
             },
             heading: format!("Delete {}?", service.name),
             effects: vec![
-                "Bundles made from now on have no route for it. Nodes keep it until they get such a bundle.".to_owned(),
+                "Bundles created from now on have no route for it. Nodes keep it until they get such a bundle.".to_owned(),
                 "Its upstream and its certificate stay.".to_owned(),
             ],
             action: format!("{list}/{id}/delete"),

@@ -107,7 +107,7 @@ async fn respond(
             caller,
             Access::WRITE_SERVICES,
             tenant,
-            "make, change and delete upstreams",
+            "create, change and delete upstreams",
         ),
     }))
 }
@@ -180,7 +180,7 @@ pub(crate) async fn create(
             .await
         {
             Ok(made) => {
-                let note = Note::good(format!("Upstream {} is made.", made.value.name));
+                let note = Note::good(format!("Upstream {} is created.", made.value.name));
                 return Ok(note.at(&format!("/projects/{project}/upstreams"), ui.cookie));
             }
             Err(error) => in_form(Faults::from_error(error)?),

@@ -195,9 +195,9 @@ fn heading(
             format!("{name} has edited files of its bundle on its disk.")
         }
         NodeStanding::Drifted => format!("{name} runs a bundle that it was not ordered to run."),
-        NodeStanding::Refused => format!("{name} refuses its order."),
+        NodeStanding::Refused => format!("{name} rejected its order."),
         NodeStanding::Unordered => format!("{name} has no order yet."),
-        NodeStanding::Silent => format!("{name} is silent."),
+        NodeStanding::Silent => format!("{name} is offline."),
         NodeStanding::Enrolled => format!("{name} has not reported yet."),
     }
 }

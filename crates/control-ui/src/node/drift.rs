@@ -115,7 +115,7 @@ pub(crate) async fn list(
             &caller,
             Access::WRITE_NODES,
             tenant,
-            "order nodes back, or keep what they run",
+            "order the bundle again, or keep what nodes run",
         ),
     }))
 }

@@ -384,12 +384,12 @@ fn verb_phrase(standing: NodeStanding, is_one: bool) -> &'static str {
         (NodeStanding::Moving, false) => "are moving to a new order",
         (NodeStanding::Drifted, true) => "differs from its order",
         (NodeStanding::Drifted, false) => "differ from their orders",
-        (NodeStanding::Refused, true) => "refuses its order",
-        (NodeStanding::Refused, false) => "refuse their order",
+        (NodeStanding::Refused, true) => "rejected its order",
+        (NodeStanding::Refused, false) => "rejected their orders",
         (NodeStanding::Unordered, true) => "has no order",
         (NodeStanding::Unordered, false) => "have no order",
-        (NodeStanding::Silent, true) => "is silent",
-        (NodeStanding::Silent, false) => "are silent",
+        (NodeStanding::Silent, true) => "is offline",
+        (NodeStanding::Silent, false) => "are offline",
         (NodeStanding::Enrolled, true) => "has not reported yet",
         (NodeStanding::Enrolled, false) => "have not reported yet",
     }
@@ -403,8 +403,8 @@ mod tests {
     fn a_filter_is_in_the_heading() {
         let standings = Standings::new(&[(NodeStanding::Silent, 1)].into());
         for (standing, text, shown, expected) in [
-            ("", None, 1, "The only node is silent."),
-            ("silent", None, 1, "1 node is silent."),
+            ("", None, 1, "The only node is offline."),
+            ("silent", None, 1, "1 node is offline."),
             ("drifted", None, 0, "No node differs from its order."),
             (
                 "",

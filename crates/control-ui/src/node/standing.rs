@@ -41,9 +41,9 @@ pub(crate) fn status(standing: NodeStanding) -> Status {
         NodeStanding::Moving => (Tone::Busy, "busy", "Moving"),
         NodeStanding::Unordered => (Tone::Off, "wait", "No order"),
         NodeStanding::Enrolled => (Tone::Off, "wait", "Not reported yet"),
-        NodeStanding::Silent => (Tone::Off, "off", "Silent"),
+        NodeStanding::Silent => (Tone::Off, "off", "Offline"),
         NodeStanding::Drifted => (Tone::Warn, "drift", "Drifted"),
-        NodeStanding::Refused => (Tone::Bad, "bad", "Refuses its order"),
+        NodeStanding::Refused => (Tone::Bad, "bad", "Rejected its order"),
     };
     Status::new(tone, icon, word)
 }
@@ -78,9 +78,9 @@ impl Standings {
             NodeStanding::Moving => "moving",
             NodeStanding::Unordered => "without an order",
             NodeStanding::Enrolled => "not reported yet",
-            NodeStanding::Silent => "silent",
+            NodeStanding::Silent => "offline",
             NodeStanding::Drifted => "drifted",
-            NodeStanding::Refused => pick(nodes, "refuses its order", "refuse their order"),
+            NodeStanding::Refused => pick(nodes, "rejected its order", "rejected their orders"),
         };
         Share {
             status: status(standing),
@@ -150,15 +150,15 @@ impl Standings {
         for (standing, one, several) in [
             (
                 NodeStanding::Refused,
-                "refuses its order",
-                "refuse their order",
+                "rejected its order",
+                "rejected their orders",
             ),
             (
                 NodeStanding::Drifted,
                 "differs from its order",
                 "differ from their orders",
             ),
-            (NodeStanding::Silent, "is silent", "are silent"),
+            (NodeStanding::Silent, "is offline", "are offline"),
             (
                 NodeStanding::Moving,
                 "has an order that it has not answered",
@@ -219,12 +219,12 @@ mod tests {
             (
                 &[(AsOrdered, 208), (Moving, 10), (Drifted, 1), (Silent, 1)][..],
                 "208 of 220 nodes serve what they should.",
-                "One differs from its order, one is silent and ten have an order that they have not answered.",
+                "One differs from its order, one is offline and ten have an order that they have not answered.",
             ),
             (
                 &[(AsOrdered, 1), (Silent, 1)][..],
                 "1 of 2 nodes serves what it should.",
-                "One is silent.",
+                "One is offline.",
             ),
             (
                 &[(Unordered, 2), (Enrolled, 1)][..],

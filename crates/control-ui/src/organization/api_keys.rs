@@ -185,12 +185,12 @@ fn scope_words(scope: Scope) -> &'static str {
         Scope::NodesRead => "see nodes, their traffic and enrolment tokens",
         Scope::NodesWrite => "enrol, label and delete nodes",
         Scope::BundlesRead => "see and compare bundles",
-        Scope::BundlesWrite => "make, assign and revoke bundles",
+        Scope::BundlesWrite => "create, assign and revoke bundles",
         Scope::RolloutsRead => "see rollouts",
         Scope::RolloutsWrite => "plan, start, stop and roll back rollouts",
         Scope::ServicesRead => "see services, upstreams and certificates",
         Scope::ServicesWrite => "change services, upstreams and certificates",
-        Scope::ApiKeysAdmin => "make, revoke and delete API keys",
+        Scope::ApiKeysAdmin => "create, revoke and delete API keys",
     }
 }
 
@@ -233,7 +233,7 @@ pub(crate) async fn create(
                     frame: Frame::org(&ui, &caller, org, NavEntry::ApiKeys.titled("New API key"))
                         .await?,
                     org,
-                    heading: format!("API key {} is made.", key.value.name),
+                    heading: format!("API key {} is created.", key.value.name),
                     secret: secret.reveal().to_owned(),
                 }));
             }

@@ -178,7 +178,7 @@ const ROLLOUT_ACTIONS: [(&str, &str); 15] = [
     ("rollout.complete", "Rollout completed"),
     ("rollout.fail", "Batch did not pass"),
     ("rollout.roll_back", "Rollback started"),
-    ("rollout.revert_nodes", "Nodes ordered back"),
+    ("rollout.revert_nodes", "Nodes ordered to revert"),
     ("rollout.finish_rollback", "Rollback finished"),
     ("rollout.cancel", "Rollout cancelled"),
 ];
@@ -256,7 +256,7 @@ fn heading(found: &FoundPage, is_first: bool, is_filtered: bool, now: Timestamp)
         (None, true) => "None of these entries matches the filter; older ones may.".to_owned(),
         (None, false) if is_filtered => "No entry matches this filter.".to_owned(),
         (None, false) => "The log has no entry yet.".to_owned(),
-        (Some(newest), true) => format!("The newest of these entries was made {newest}."),
+        (Some(newest), true) => format!("The newest of these entries was created {newest}."),
         (Some(newest), false) => {
             let entries = count(number, "entry");
             let which = pick(number, "it", "the newest");
@@ -265,7 +265,7 @@ fn heading(found: &FoundPage, is_first: bool, is_filtered: bool, now: Timestamp)
             } else {
                 format!("The log has {entries}")
             };
-            format!("{found}; {which} was made {newest}.")
+            format!("{found}; {which} was created {newest}.")
         }
     }
 }
@@ -316,19 +316,19 @@ mod tests {
                 found(1, None),
                 true,
                 true,
-                "1 entry matches this filter; it was made 1 hour ago.",
+                "1 entry matches this filter; it was created 1 hour ago.",
             ),
             (
                 found(2, None),
                 true,
                 false,
-                "The log has 2 entries; the newest was made 1 hour ago.",
+                "The log has 2 entries; the newest was created 1 hour ago.",
             ),
             (
                 found(2, Some(9)),
                 true,
                 true,
-                "The newest of these entries was made 1 hour ago.",
+                "The newest of these entries was created 1 hour ago.",
             ),
         ] {
             assert_eq!(heading(&page, is_first, is_filtered, now), expected);

@@ -221,7 +221,7 @@ fn role_words(role: Role) -> (&'static str, &'static str) {
         ),
         Role::Operator => (
             "Operator",
-            "changes them as well, starts and stops rollouts, and makes projects",
+            "changes them as well, starts and stops rollouts, and creates projects",
         ),
         Role::Admin => (
             "Administrator",

@@ -61,7 +61,7 @@ pub(crate) async fn ask(
             action: format!("/orgs/{org}/members/{user}/reset-password"),
             back,
             csrf: caller.visit.csrf.clone(),
-            button: "Make the link".to_owned(),
+            button: "Create the link".to_owned(),
         }))
 }
 

@@ -150,7 +150,7 @@ fn retention_rows(retention: &Retention) -> Vec<(&'static str, String)> {
         ("Rollouts", days(rollouts, "after their end")),
         (
             "Bundles",
-            days(bundles, "after they were made, if nothing needs them"),
+            days(bundles, "after they were created, if nothing needs them"),
         ),
         ("Drift events", days(drift, "after they were resolved")),
         (

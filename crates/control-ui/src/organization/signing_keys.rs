@@ -148,7 +148,7 @@ fn heading(keys: &[SigningKey], now: Timestamp) -> String {
     match active {
         None => "No key signs.".to_owned(),
         Some(key) => format!(
-            "Key …{} signs, made {}.",
+            "Key …{} signs, created {}.",
             short(key.id),
             ago(key.created_at, now)
         ),
@@ -162,7 +162,7 @@ pub(crate) async fn ask_rotation(
     Path(org): Path<OrgId>,
 ) -> Result<Response, Failure> {
     let effects = vec![
-        "The key that stands by signs from now on; without one, a new key is made and signs at once.".to_owned(),
+        "The key that stands by signs from now on; without one, a new key is created and signs at once.".to_owned(),
         "Signatures of the former key stay valid. Nodes learn of the change with their next order.".to_owned(),
     ];
     let question = Question {

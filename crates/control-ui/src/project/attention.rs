@@ -179,7 +179,7 @@ fn why(rollout: &Rollout) -> String {
     words::full_reason(rollout).unwrap_or_default()
 }
 
-/// Conditions for silent nodes and for nodes that reject their orders.
+/// Conditions for offline nodes and for nodes that rejected their orders.
 async fn nodes_attention(
     ui: &Ui,
     caller: &Caller,
@@ -212,14 +212,14 @@ async fn nodes_attention(
     Ok(list)
 }
 
-/// Condition for `nodes` that are silent or reject their orders.
+/// Condition for `nodes` that are offline or rejected their orders.
 fn standing_attention(standing: NodeStanding, link: Link, nodes: i64) -> Attention {
     let (tone, sign, rest, detail) = if standing == NodeStanding::Refused {
-        let rest = pick(nodes, "refuses its order", "refuse their order");
+        let rest = pick(nodes, "rejected its order", "rejected their orders");
         let detail = "The page of a node shows its reason.";
         (Tone::Bad, "bad", rest, detail)
     } else {
-        let rest = pick(nodes, "is silent", "are silent");
+        let rest = pick(nodes, "is offline", "are offline");
         let detail =
             "Three heartbeats are missing. A node keeps serving without the control plane.";
         (Tone::Warn, "off", rest, detail)

@@ -48,7 +48,7 @@ pub(crate) async fn send(
     let name = fields.get("name").trim().to_owned();
     match ui.app.create_project(&caller.call, org, &name).await {
         Ok(made) => {
-            let note = Note::good(format!("Project {} is made.", made.value.name));
+            let note = Note::good(format!("Project {} is created.", made.value.name));
             Ok(note.at(&format!("/projects/{}", made.value.id), ui.cookie))
         }
         Err(error) => {

@@ -259,7 +259,7 @@ fn rollout_event(
 fn bundle_event(bundle: &Bundle, project: ProjectId, now: Timestamp) -> (Timestamp, Event) {
     let (sign, after) = match bundle.state {
         BundleState::Rejected => ("bad", "was rejected by the check"),
-        BundleState::Revoked => ("bundle", "was made, and is revoked by now"),
+        BundleState::Revoked => ("bundle", "was created, and is revoked by now"),
         BundleState::Draft | BundleState::Validated | BundleState::Signed => {
             ("bundle", "was checked and signed")
         }

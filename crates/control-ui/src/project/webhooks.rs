@@ -166,7 +166,7 @@ fn words(event: WebhookEvent) -> &'static str {
         WebhookEvent::RolloutRolledBack => "A rollout has rolled back",
         WebhookEvent::RolloutCompleted => "A rollout is complete",
         WebhookEvent::DriftOpened => "A node differs from its order",
-        WebhookEvent::NodeSilent => "Nodes have become silent",
+        WebhookEvent::NodeSilent => "Nodes have gone offline (node.silent)",
     }
 }
 
@@ -187,7 +187,7 @@ pub(crate) async fn create(
                     frame: Frame::project(&ui, &caller, project, title).await?,
                     project,
                     id: webhook.value.id,
-                    heading: format!("Webhook {name} is made."),
+                    heading: format!("Webhook {name} is created."),
                     name,
                     secret: secret.to_string(),
                 }));
@@ -338,7 +338,7 @@ pub(crate) async fn ask_secret(
         command: "rotate-secret",
         verb: "Another secret for",
         effect: "The current secret is no longer used: the receiver refuses events until it has the new one. Those are retried.",
-        button: "Make another secret",
+        button: "Create another secret",
     };
     ask(&ui, &caller, project, id, question).await
 }

@@ -147,9 +147,9 @@ fn question(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: Mov
         RolloutCommand::Cancel => format!("End the rollout of “{bundle}” here?"),
         RolloutCommand::RollBack if moved.ordered == 0 => format!("Roll back “{bundle}”?"),
         RolloutCommand::RollBack => format!(
-            "Bring {} back to what {} ran before?",
+            "Roll back {} to {}?",
             count(moved.ordered, "node"),
-            pick(moved.ordered, "it", "they")
+            former_bundles(moved.ordered)
         ),
     }
 }
@@ -253,20 +253,24 @@ fn kept(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
     format!("{}. Nothing further is ordered.", parts.join("; "))
 }
 
+fn former_bundles(nodes: i64) -> &'static str {
+    pick(nodes, "its former bundle", "their former bundles")
+}
+
 fn roll_back_effects(bundle: &str, moved: Moved) -> Vec<String> {
     let ordered = moved.ordered;
     if ordered == 0 {
         return vec![
-            format!("No node was ordered to run “{bundle}”, so none is ordered back."),
+            format!("No node was ordered to run “{bundle}”, so none reverts."),
             "The rollout ends with that, and cannot be resumed.".to_owned(),
         ];
     }
     let mut effects = vec![format!(
-        "{} that {} ordered to run “{bundle}” {} ordered to run what {} ran before this rollout, all at once.",
+        "{} that {} ordered to run “{bundle}” {} ordered to revert to {}, all at once.",
         count(ordered, "node"),
         pick(ordered, "was", "were"),
         pick(ordered, "is", "are"),
-        pick(ordered, "it", "they"),
+        former_bundles(ordered),
     )];
     let unreported = moved.unreported();
     if 0 < unreported {
@@ -277,9 +281,9 @@ fn roll_back_effects(bundle: &str, moved: Moved) -> Vec<String> {
             pick(unreported, "it runs", "they run"),
         ));
     }
-    effects.push("A node that ran no bundle before keeps this one.".to_owned());
+    effects.push("A node without a former bundle keeps this one.".to_owned());
     effects.push(
-        "Offline nodes roll back when they return. The rollout ends with that, and cannot be resumed."
+        "Offline nodes revert when they return. The rollout ends with that, and cannot be resumed."
             .to_owned(),
     );
     effects
@@ -313,7 +317,7 @@ fn outcome(command: RolloutCommand, state: RolloutState) -> &'static str {
         RolloutCommand::Pause => "The rollout is paused. Orders that were sent stay.",
         RolloutCommand::Resume => "The rollout goes on.",
         RolloutCommand::Cancel => "The rollout has ended. Nodes keep their bundles and orders.",
-        RolloutCommand::RollBack => "Nodes are ordered back.",
+        RolloutCommand::RollBack => "Nodes are ordered to revert to their former bundles.",
     }
 }
 
@@ -400,19 +404,19 @@ mod tests {
         };
         let paused = rollout(RolloutState::Paused, None);
         let heading = question(RolloutCommand::RollBack, &paused, "cart", canary);
-        assert_eq!(heading, "Bring 1 node back to what it ran before?");
+        assert_eq!(heading, "Roll back 1 node to its former bundle?");
         let effects = roll_back_effects("cart", canary);
         assert_eq!(
             effects[..2],
             [
-                "1 node that was ordered to run “cart” is ordered to run what it ran before this rollout, all at once.",
+                "1 node that was ordered to run “cart” is ordered to revert to its former bundle, all at once.",
                 "1 of them has not reported that it runs it.",
             ]
         );
         let none = roll_back_effects("cart", Moved::default());
         assert_eq!(
             none[0],
-            "No node was ordered to run “cart”, so none is ordered back."
+            "No node was ordered to run “cart”, so none reverts."
         );
     }
 

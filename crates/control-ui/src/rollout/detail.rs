@@ -191,8 +191,8 @@ fn reach(rollout: &Rollout, moved: Moved) -> String {
             silent,
             pick(
                 silent,
-                "ran it by its last report and is silent",
-                "ran it by their last reports and are silent",
+                "ran it by its last report and is offline",
+                "ran it by their last reports and are offline",
             ),
         ),
         (
@@ -329,18 +329,18 @@ fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
     };
     let (tone, icon, word) = match (node.order, node.back_order) {
         (_, Some(0)) if node.active == Some(bundle) => {
-            (Tone::Warn, "warn", "Still runs it: had none before")
+            (Tone::Warn, "warn", "Still runs it: no former bundle")
         }
-        (_, Some(0)) => (Tone::Warn, "warn", "Had no bundle before"),
-        (_, Some(back)) if accepted(back) == Some(true) => (Tone::Warn, "back", "Rolled back"),
+        (_, Some(0)) => (Tone::Warn, "warn", "No former bundle"),
+        (_, Some(back)) if accepted(back) == Some(true) => (Tone::Warn, "back", "Reverted"),
         (_, Some(back)) if accepted(back) == Some(false) => {
-            (Tone::Bad, "bad", "Refused to go back")
+            (Tone::Bad, "bad", "Rejected its former bundle")
         }
-        (_, Some(_)) => (Tone::Busy, "back", "Rolling back"),
+        (_, Some(_)) => (Tone::Busy, "back", "Reverting"),
         (None, None) => (Tone::Off, "wait", "Waits"),
         (Some(order), None) => match accepted(order) {
             Some(true) if node.active == Some(bundle) => (Tone::Ok, "ok", "Runs it"),
-            Some(false) => (Tone::Bad, "bad", "Refused it"),
+            Some(false) => (Tone::Bad, "bad", "Rejected it"),
             Some(true) | None => (Tone::Busy, "busy", "Was ordered"),
         },
     };
@@ -371,7 +371,7 @@ fn facts(rollout: &Rollout) -> Vec<(&'static str, String)> {
             "If a batch does not pass",
             match strategy.on_failure {
                 OnFailure::Pause => "it waits for a person".to_owned(),
-                OnFailure::RollBack => "its nodes are rolled back automatically".to_owned(),
+                OnFailure::RollBack => "the rollout is rolled back automatically".to_owned(),
             },
         ),
     ];
@@ -426,7 +426,7 @@ mod tests {
                 1,
                 0,
                 1,
-                "1 node ran it by its last report and is silent; 63 nodes were not ordered to.",
+                "1 node ran it by its last report and is offline; 63 nodes were not ordered to.",
             ),
             (
                 33,

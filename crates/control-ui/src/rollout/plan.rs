@@ -198,7 +198,7 @@ async fn respond(
     let bundles = offered(ui, caller, project, &form).await?;
     let nodes = app.count_nodes(call, project).await?.total;
     let on_failure = [
-        ("roll_back", "Roll its nodes back"),
+        ("roll_back", "Roll back the rollout"),
         ("pause", "Wait for a person"),
     ];
     Ok(shown(&PlanPage {

@@ -12,7 +12,7 @@ const MANUAL_REASONS: &[&str] = &["paused by hand", "cancelled by hand", "rolled
 /// Numbers of a rollout's nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
-    /// Nodes that were ordered to run the bundle and not ordered back.
+    /// Nodes that were ordered to run the bundle and not ordered to revert.
     pub(crate) ordered: i64,
     /// Of these, online nodes that run it; once the rollout has ended, those at the end of their batch.
     pub(crate) ready: i64,
@@ -69,7 +69,7 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
         RolloutState::Paused => format!("Stopped{at}: {}", reason(rollout)),
         RolloutState::Completed => completed(bundle, moved),
         RolloutState::Failed | RolloutState::RollingBack => {
-            format!("Rolling back{at}: nodes return to what they ran before.")
+            format!("Rolling back{at}: nodes revert to their former bundles.")
         }
         RolloutState::RolledBack if rollout.is_stopped_by_hand() => {
             format!("Rolled back by hand{at}.")
@@ -273,7 +273,7 @@ pub(crate) mod tests {
             (
                 State::RolledBack,
                 Some("node a rejected the bundle: no such file"),
-                "Rolled back at batch 3 of 6: a node refused the bundle.",
+                "Rolled back at batch 3 of 6: a node rejected the bundle.",
             ),
             (
                 State::Cancelled,
@@ -330,7 +330,7 @@ pub(crate) mod tests {
             (failing, "Stopped at batch 3 of 6: too many requests fail."),
             (
                 refused,
-                "Stopped at batch 3 of 6: a node refused the bundle.",
+                "Stopped at batch 3 of 6: a node rejected the bundle.",
             ),
             (
                 "31 of 1000 among 900 requests of the batch, 2 of 1000 among 3000 on the others fail with the reason \

@@ -76,12 +76,11 @@ mod tests {
 
     #[test]
     fn a_drawn_error_is_a_sentence_with_its_place() {
-        let reason =
-            format!("node a rejected the bundle: {DRAWN}; 2 nodes had nothing to go back to");
+        let reason = format!("node a rejected the bundle: {DRAWN}; 2 nodes had no former bundle");
         assert_eq!(
             in_one_line(&reason),
             "node a rejected the bundle: cannot listen on 0.0.0.0:8080: the port is in use by another process \
-             (proxy.kdl:2:31); 2 nodes had nothing to go back to"
+             (proxy.kdl:2:31); 2 nodes had no former bundle"
         );
         assert_eq!(
             in_one_line(&format!("{DRAWN}{DRAWN}"))

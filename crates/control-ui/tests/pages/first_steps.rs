@@ -148,7 +148,7 @@ async fn the_link_of_an_invitation_is_whole_and_its_page_says_to_what() {
         assert_eq!(shown.heading(), "You are invited to acme.");
         for part in [
             "the role operator",
-            "made for bo@example.org",
+            "created for bo@example.org",
             "value=\"bo@example.org\"",
         ] {
             assert!(shown.text.contains(part), "{part}: {}", shown.text);

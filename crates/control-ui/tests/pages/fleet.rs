@@ -1,4 +1,4 @@
-//! A fleet with all states that pages can show: a stopped rollout, drift, a silent node, a refusal.
+//! A fleet with all states that pages can show: a stopped rollout, drift, an offline node, a refusal.
 
 use crate::reports::{Outcome, Reports};
 use crate::world::World;
@@ -69,7 +69,7 @@ pub(crate) const RECORDING: &str = r#"{"method":"GET","host":"shop.example.com",
 
 impl Fleet {
     /// Creates 12 nodes. A rollout of `cart-timeouts` was stopped in its second batch of three; one
-    /// node is silent, one has drifted, and one has not reported yet.
+    /// node is offline, one has drifted, and one has not reported yet.
     pub(crate) async fn new(world: &World) -> Self {
         let start = world.app.now() - SignedDuration::from_mins(30);
         let spring = bundle(world, "spring-sale", &configuration(60)).await;
@@ -157,7 +157,7 @@ impl Fleet {
         tx.commit().await.unwrap();
     }
 
-    /// Sends the last heartbeats: one node has been silent for ten minutes, and one runs another
+    /// Sends the last heartbeats: one node has been offline for ten minutes, and one runs another
     /// bundle than ordered.
     async fn settle(&mut self, world: &World) {
         self.reports.now = world.app.now() - SignedDuration::from_mins(4);

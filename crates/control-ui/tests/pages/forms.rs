@@ -127,7 +127,7 @@ async fn a_command_leads_back_with_a_status_line_that_is_shown_once() {
         let asked = world.get(&path, &world.admin).await;
         assert_eq!(
             asked.heading(),
-            "Bring 6 nodes back to what they ran before?"
+            "Roll back 6 nodes to their former bundles?"
         );
         let done = world.submit(&path, &path, &world.admin, &[]).await;
         assert_eq!(done.status, StatusCode::SEE_OTHER);
@@ -137,7 +137,9 @@ async fn a_command_leads_back_with_a_status_line_that_is_shown_once() {
         let request = Request::get(world.path(&page)).header(header::COOKIE, cookie);
         let after = world.send(request.body(Body::empty()).unwrap()).await;
         assert!(
-            after.text.contains("Nodes are ordered back."),
+            after
+                .text
+                .contains("Nodes are ordered to revert to their former bundles."),
             "{}",
             after.text
         );

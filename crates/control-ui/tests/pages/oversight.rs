@@ -114,7 +114,7 @@ async fn the_overview_names_what_stopped_and_the_only_node_of_a_kind() {
     let fleet = Fleet::new(&world).await;
     let shown = world.get("/projects/{project}", &world.admin).await;
     let panel = between(&shown.text, "id=\"attention-panel\"", "</section>");
-    let silent = format!("/nodes/{}\">iad-edge-11</a> is silent", fleet.nodes[10]);
+    let silent = format!("/nodes/{}\">iad-edge-11</a> is offline", fleet.nodes[10]);
     for part in [
         "Rollout of cart-timeouts</a> stopped at batch 2 of 3",
         silent.as_str(),

@@ -141,7 +141,7 @@ async fn nodes_that_were_ordered_and_did_not_report_are_on_the_pages() {
         assert!(page.contains("Roll back 2 nodes"), "{page}");
         let asked = trial.page("/rollback").await;
         assert!(
-            asked.contains("Bring 2 nodes back to what they ran before?"),
+            asked.contains("Roll back 2 nodes to their former bundles?"),
             "{asked}"
         );
         let unreported = "2 of them have not reported that they run it.";

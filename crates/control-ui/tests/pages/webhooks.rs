@@ -35,7 +35,7 @@ async fn a_webhook_is_made_shows_its_secret_once_and_is_switched_off() {
         ];
         let made = world.submit(page, page, &world.admin, &fields).await;
         assert_eq!(made.status, StatusCode::OK, "{}", made.text);
-        assert_eq!(made.heading(), "Webhook on-call is made.");
+        assert_eq!(made.heading(), "Webhook on-call is created.");
         let secret = between(&made.text, "Secret of the webhook\">", "<").to_owned();
         assert!(secret.starts_with("whsec_"), "{secret}");
         let listed = world.get(page, &world.admin).await;

@@ -45,9 +45,9 @@ pub const CONTROL_PLANE_BUNDLE_GENERATION: GaugeOf<0> = GaugeOf::new(
     &[],
     "Counter of the order whose bundle is in force; 0 while the node serves its own file.",
 );
-/// Orders and bundles that the node refused.
+/// Orders and bundles that the node rejected.
 pub const CONTROL_PLANE_REFUSALS_TOTAL: CounterOf<1> = CounterOf::new(
     "proxy_control_plane_refusals_total",
     &["reason"],
-    "Orders and bundles that the node refused, by reason; one that comes again unchanged counts once.",
+    "Orders and bundles that the node rejected, by reason; one that comes again unchanged counts once.",
 );

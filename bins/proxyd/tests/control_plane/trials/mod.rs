@@ -290,7 +290,7 @@ fn a_node_whose_control_plane_crashes_after_the_order_reverts_and_reports_it() {
     let mut running = start();
     let (_, rollout) = serve_on_trial(&mut running);
     // Soak, deadline, and three heartbeats.
-    until("the node has gone back by itself", || {
+    until("the node has reverted by itself", || {
         running.page_text() == "one"
     });
     running.world.restart();
@@ -300,7 +300,7 @@ fn a_node_whose_control_plane_crashes_after_the_order_reverts_and_reports_it() {
         let events = running.world.get(&format!("nodes/{}/events", running.node));
         events
             .to_string()
-            .contains("went back by itself: no confirmation")
+            .contains("reverted by itself: no confirmation")
     });
     assert_eq!(running.page_text(), "one");
 }

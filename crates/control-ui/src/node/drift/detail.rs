@@ -94,7 +94,7 @@ pub(crate) async fn show(
             &caller,
             Access::WRITE_NODES,
             tenant,
-            "order nodes back, or keep what they run",
+            "order the bundle again, or keep what the node runs",
         ),
     }))
 }

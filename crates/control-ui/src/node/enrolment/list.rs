@@ -96,7 +96,7 @@ pub(crate) async fn list(
             &caller,
             Access::WRITE_NODES,
             tenant,
-            "make and revoke enrolment tokens",
+            "create and revoke enrolment tokens",
         ),
     }))
 }
