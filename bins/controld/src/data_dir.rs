@@ -24,6 +24,8 @@ pub(crate) struct DataDir {
     /// False if database, object store and key file are all outside of the folder.
     is_used: bool,
     object_store_url: Option<String>,
+    /// Whether the key file has a path of its own.
+    has_key_path: bool,
     pub(crate) key_file: KeyFile,
 }
 
@@ -39,6 +41,7 @@ impl DataDir {
         let file = data_dir.join(DATABASE_FILE);
         let own = format!("sqlite://{}?mode=rwc", file.display());
         let is_used = database.is_none() || object_store.is_none() || master_key_file.is_none();
+        let has_key_path = master_key_file.is_some();
         let key_file = master_key_file.unwrap_or_else(|| data_dir.join(KEY_FILE));
         Self {
             folder: data_dir,
@@ -46,6 +49,7 @@ impl DataDir {
             has_database_url: database.is_some(),
             database_url: database.unwrap_or(own),
             object_store_url: object_store,
+            has_key_path,
             key_file: KeyFile::new(key_file),
         }
     }
@@ -138,12 +142,16 @@ impl DataDir {
         Ok(())
     }
 
-    /// Returns true if the folder is of a control plane: it has its database or lock, or, as with
-    /// `PostgreSQL`, both key file and objects. Either of these alone may be another program's, as in a
-    /// Git repository.
+    /// Returns true if the folder is of a control plane: it has its database or lock, or, with a
+    /// database elsewhere, all parts that the settings leave in it. With a database in it, key file
+    /// and objects may be another program's, as in a Git repository.
     fn has_state(&self) -> bool {
         let has = |name: &str| self.folder.join(name).exists();
-        has(DATABASE_FILE) || has(LOCK_FILE) || (has(KEY_FILE) && has(OBJECT_FOLDER))
+        if self.has_database_url {
+            let has_key = self.has_key_path || has(KEY_FILE);
+            return has_key && (self.object_store_url.is_some() || has(OBJECT_FOLDER));
+        }
+        has(DATABASE_FILE) || has(LOCK_FILE)
     }
 
     /// Locks a database file in the folder against a second process, until the result is dropped.
@@ -250,12 +258,15 @@ mod tests {
 
     #[test]
     fn names_that_other_programs_use_do_not_make_a_folder_ours() {
-        for (names, is_own) in [
-            (&[KEY_FILE][..], false),
-            (&[OBJECT_FOLDER], false),
-            (&[KEY_FILE, OBJECT_FOLDER], true),
-            (&[LOCK_FILE], true),
-            (&[OBJECT_FOLDER, DATABASE_FILE], true),
+        let elsewhere = Some("postgres://localhost/control");
+        let bucket = Some("s3://bundles");
+        for (names, database, objects, is_own) in [
+            (&[KEY_FILE, OBJECT_FOLDER][..], None, None, false),
+            (&[LOCK_FILE], None, None, true),
+            (&[OBJECT_FOLDER, DATABASE_FILE], None, None, true),
+            (&[KEY_FILE], elsewhere, None, false),
+            (&[KEY_FILE, OBJECT_FOLDER], elsewhere, None, true),
+            (&[KEY_FILE], elsewhere, bucket, true),
         ] {
             let made = tempfile::tempdir().unwrap();
             let folder = made.path().join("data");
@@ -266,8 +277,8 @@ mod tests {
             }
             let state = StateArgs {
                 data_dir: folder.clone(),
-                database: None,
-                object_store: None,
+                database: database.map(str::to_owned),
+                object_store: objects.map(str::to_owned),
                 master_key_file: None,
             };
             assert_eq!(DataDir::new(state).create().is_ok(), is_own, "{names:?}");

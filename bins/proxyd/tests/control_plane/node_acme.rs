@@ -1,7 +1,7 @@
 //! Certificates that a node obtains by itself, for the listeners of a bundle.
 
 use crate::world::{PROXYD, World, poll_until};
-use proxy_testkit::{Launch, Pebble, Policy, Proxyd, https};
+use proxy_testkit::{Launch, Pebble, Policy, Proxyd, Upgrade, https};
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ fn stored_certificate(folder: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn a_bundle_is_served_again_after_its_stored_certificate_was_damaged() {
+fn a_bundle_is_served_after_its_stored_certificate_was_damaged() {
     let pebble = Pebble::start(Policy::USUAL);
     pebble.resolve(HOST);
     let world = World::start_with(&["--heartbeat-secs", "1"]);
@@ -78,6 +78,12 @@ fn a_bundle_is_served_again_after_its_stored_certificate_was_damaged() {
     let whole = fs::read(&file).unwrap();
     fs::write(&file, &whole[..whole.len() / 2]).unwrap();
 
-    let _proxyd = node(&world, &storage);
+    let mut proxyd = node(&world, &storage);
     poll_until("the page is served again", is_served);
+
+    let file = stored_certificate(&storage).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    let upgraded = proxyd.upgrade();
+    assert!(!matches!(upgraded, Upgrade::Failed(_)), "{upgraded:?}");
+    poll_until("the page is served after an upgrade", is_served);
 }

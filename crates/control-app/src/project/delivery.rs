@@ -239,14 +239,17 @@ impl App {
             }
             let attempt = match self.attempt(&webhook.value, &delivery).await {
                 Ok(attempt) => attempt,
-                Err(error) if is_passing(&error) => {
-                    self.withdraw_attempt(delivery).await?;
-                    return Err(error);
+                Err(error) => {
+                    let reason = format!("not sent: {error}");
+                    if is_passing(&error) {
+                        self.withdraw_attempt(delivery, reason).await?;
+                        return Err(error);
+                    }
+                    WebhookAttempt {
+                        status: None,
+                        error: Some(reason),
+                    }
                 }
-                Err(error) => WebhookAttempt {
-                    status: None,
-                    error: Some(format!("not sent: {error}")),
-                },
             };
             if !self.end_attempt(delivery, attempt).await? {
                 return Ok(());
@@ -256,10 +259,15 @@ impl App {
     }
 
     /// Records that an attempt could not be made by this replica, or now.
-    async fn withdraw_attempt(&self, delivery: WebhookDelivery) -> Result<(), Error> {
+    async fn withdraw_attempt(
+        &self,
+        delivery: WebhookDelivery,
+        reason: String,
+    ) -> Result<(), Error> {
         let attempts = delivery.attempts;
         let mut tx = self.store.begin().await?;
-        tx.update_delivery(&delivery.withdraw(), attempts).await?;
+        let delivery = delivery.withdraw(reason);
+        tx.update_delivery(&delivery, attempts).await?;
         Ok(tx.commit().await?)
     }
 

@@ -282,12 +282,13 @@ impl WebhookDelivery {
         }
     }
 
-    /// Takes back an attempt that could not be made here: it is not counted, and is due again when the
-    /// result of the begun one would be missed.
+    /// Takes back an attempt that could not be made here, for the reason `error`: it is not counted,
+    /// and is due again when the result of the begun one would be missed.
     #[must_use]
-    pub fn withdraw(self) -> Self {
+    pub fn withdraw(self, error: String) -> Self {
         Self {
             attempts: self.attempts.saturating_sub(1),
+            last_error: Some(error),
             ..self
         }
     }

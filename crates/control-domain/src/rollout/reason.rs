@@ -95,7 +95,9 @@ fn short_lack(missing: &str) -> &'static str {
     if missing.starts_with("node ") {
         return "a node serves almost nothing";
     }
-    if missing.ends_with(" report no traffic") {
+    // The second one is of an earlier release.
+    let unknown = [" report no traffic", " do not say what they serve"];
+    if unknown.iter().any(|end| missing.ends_with(end)) {
         return "nodes report no traffic";
     }
     if missing.contains(": the gate needs ") {

@@ -78,13 +78,14 @@ impl Transaction {
                          AND r.state NOT IN ('completed', 'rolled_back', 'cancelled'))
               OR EXISTS (SELECT 1 FROM rollout_nodes r
                          WHERE r.previous_bundle_id = b.id AND r.held = 1)
-              OR EXISTS (SELECT 1 FROM node_heartbeats h WHERE h.project_id = b.project_id
-                         AND (h.active_bundle_id = b.id OR h.confirmed_bundle_id = b.id))
+              OR EXISTS (SELECT 1 FROM node_heartbeats h
+                         WHERE h.project_id = b.project_id AND h.active_bundle_id = b.id)
               OR EXISTS (SELECT 1 FROM node_bundles n
                          JOIN node_heartbeats h ON h.node_id = n.node_id
-                         WHERE n.bundle_id = b.id AND n.confirmed_counter IS NOT NULL AND b.id = ",
+                         WHERE n.bundle_id = b.id AND n.confirmed_counter IS NOT NULL
+                           AND (h.confirmed_bundle_id = b.id OR b.id = ",
             confirmed_fallback!("h.confirmed_bundle_id"),
-            ")) LIMIT 1"
+            "))) LIMIT 1"
         );
         Ok(sql(found).bind(certificate).row(self).await?.is_some())
     }

@@ -38,8 +38,8 @@ pub struct SsoTicketContents {
     /// The user that the response asserts.
     #[serde(flatten)]
     pub asserted: AssertedUser,
-    /// True if no browser asked for the response; false for a ticket of an earlier release, which
-    /// did not say.
+    /// True if no browser asked for the response. An unsolicited ticket of an earlier release has no
+    /// browser, and is refused.
     #[serde(default)]
     pub is_unsolicited: bool,
 }

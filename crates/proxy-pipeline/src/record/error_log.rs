@@ -55,10 +55,6 @@ pub(crate) fn log_problem(worker: &Worker, problem: &Problem, context: &ErrorCon
     if reason == Reason::ClientAborted {
         return;
     }
-    if is_refusal(reason.error_type()) {
-        let index = u16::try_from(reason.index()).unwrap_or(u16::MAX);
-        worker.metrics.blocked(index);
-    }
     let level = if status >= 500 {
         Level::Error
     } else {
@@ -107,9 +103,11 @@ const fn is_refusal(error_type: ErrorType) -> bool {
 /// Counts `problem` by its reason, and by the setting of its limit, which is returned.
 fn count(worker: &Worker, problem: &Problem) -> Option<&'static str> {
     let reason = problem.reason();
-    worker
-        .metrics
-        .failed(u16::try_from(reason.index()).unwrap_or(u16::MAX));
+    let index = u16::try_from(reason.index()).unwrap_or(u16::MAX);
+    worker.metrics.failed(index);
+    if is_refusal(reason.error_type()) {
+        worker.metrics.blocked(index);
+    }
     let setting = setting(worker, problem);
     if let Some(setting) = setting.and_then(LimitSetting::from_path) {
         worker.metrics.rejected(setting);

@@ -29,7 +29,7 @@ struct Sources {
     admin: AdminSockets,
     opening: Opening,
     bundle: Option<Delivery>,
-    /// Whether neither this process nor a predecessor serves by a bundle.
+    /// Whether no bundle is active. A predecessor has handed over before the first one is loaded.
     is_first_bundle: bool,
     /// Whether the active configuration has a listener: a reload must not close all of them.
     has_listeners: bool,
@@ -69,7 +69,6 @@ impl Process {
         is_rehearsed: bool,
         answer: Option<DeliveryAnswer>,
     ) {
-        let mut inherited = std::mem::take(self.server.inherited());
         let sources = Sources {
             disk: self.disk.clone(),
             config: self.config.clone(),
@@ -80,10 +79,11 @@ impl Process {
                 .unwrap_or_default(),
             opening: self.server.opening(),
             bundle: bundle.clone(),
-            is_first_bundle: self.bundle.is_none() && !inherited.has_predecessor(),
+            is_first_bundle: self.bundle.is_none(),
             has_listeners: !self.server.plan().model().listeners.is_empty(),
             rehearsed_beside: is_rehearsed.then(|| self.in_force()),
         };
+        let mut inherited = std::mem::take(self.server.inherited());
         let prepared = async move {
             // Boxed: it is large.
             let result = Box::pin(prepare(sources, &mut inherited)).await;

@@ -60,11 +60,6 @@ impl InheritedSockets {
         self
     }
 
-    /// Whether there are unclaimed sockets of a predecessor.
-    pub(crate) fn has_predecessor(&self) -> bool {
-        !self.passed.is_empty()
-    }
-
     /// Claims the sockets for `address`. If its port is 0, sockets of the other listeners are
     /// excluded.
     pub(crate) fn take(

@@ -99,7 +99,7 @@ pub const ERRORS_TOTAL: Metric = Metric::counter(
 pub const BLOCKED_REQUESTS_TOTAL: Metric = Metric::counter(
     "proxy_blocked_requests_total",
     &["reason"],
-    "Requests refused by policy, by reason: by rules of access, credentials, agents and limits, which are the error types AuthenticationFailed, AuthorizationFailed, WafBlocked, LimitExceeded and RateLimit.",
+    "Requests and connections refused by policy, by reason: by rules of access, credentials, agents and limits, which are the error types AuthenticationFailed, AuthorizationFailed, WafBlocked, LimitExceeded and RateLimit.",
     workers::blocked,
 );
 /// Requests on routes that cache.
