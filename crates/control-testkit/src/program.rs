@@ -63,7 +63,9 @@ impl Program {
     }
 
     fn launch(mut command: Command) -> Self {
+        // As in the unit file.
         let mut process = command
+            .env("MALLOC_ARENA_MAX", "1")
             .stdout(Stdio::piped())
             .spawn()
             .expect("controld starts");

@@ -139,8 +139,8 @@ fn a_handover_from_another_program_is_refused() {
             &[],
             "another version",
         ),
-        (&label, &[], "lost on their way"),
-        (&label, &several, "lost on their way"),
+        (&label, &[], "lost in transit"),
+        (&label, &several, "lost in transit"),
     ];
     for (text, passed, words) in cases {
         let new_process = NewProcess::start(&kdl);

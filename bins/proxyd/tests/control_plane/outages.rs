@@ -140,7 +140,7 @@ fn a_data_folder_that_cannot_be_used_keeps_nothing_from_being_served() {
         page_text(page.address).contains("healthy")
     });
     drop(proxyd.stderr().find(0, |record| {
-        record.text("message").contains("not followed yet")
+        record.text("message").contains("has not started")
     }));
 }
 

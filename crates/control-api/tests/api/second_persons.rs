@@ -125,9 +125,9 @@ async fn nodes_of_a_certificate_are_chosen_by_one_person_only_without_a_policy()
             (json!({"freeze": WHOLE_WEEK}), "allows no change until "),
             (
                 json!({"freeze": [], "approve": "risky"}),
-                "with the same node labels",
+                "the same names and node labels",
             ),
-            (json!({"approve": "all"}), "with the same node labels"),
+            (json!({"approve": "all"}), "the same names and node labels"),
         ] {
             set(&world, &admin, rules).await;
             for labels in [

@@ -790,7 +790,7 @@ async fn an_unsolicited_response_does_not_replace_the_session_of_another_user() 
             };
             assert_eq!(kept, secret);
             let reason = site.last_refusal(&admin).await.to_string();
-            assert!(reason.contains("nobody asked for"), "{reason}");
+            assert!(reason.contains("unsolicited response"), "{reason}");
             let mut own = Browser::default();
             let done = send(&format!("{suffix}a"), &mut own).await;
             assert_eq!(done.location(), "/", "{}", done.text);

@@ -370,7 +370,7 @@ mod tests {
         let limits = limits(&found, "spring");
         assert_eq!(limits[0], "2 lines of the recording are not requests.");
         assert!(
-            limits[1].starts_with("1 request was answered by another route"),
+            limits[1].starts_with("1 request was recorded with another route"),
             "{}",
             limits[1]
         );

@@ -165,7 +165,7 @@ async fn the_editor_shows_findings_and_signs_a_bundle_without_any() {
     let refused = world.submit(page, page, &world.admin, &fields).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
     assert!(
-        refused.heading().contains("in the way"),
+        refused.heading().contains("signing"),
         "{}",
         refused.heading()
     );

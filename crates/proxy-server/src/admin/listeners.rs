@@ -235,13 +235,12 @@ mod tests {
         let holder = TcpListener::bind("127.0.0.1:0").unwrap();
         let admin = holder.local_addr().unwrap();
         let wide = format!("0.0.0.0:{}", admin.port());
-        let text = format!(
-            "admin {{ address \"{admin}\" }}\n\
-             listeners {{ listener \"x\" {{ address \"{wide}\" }} }}"
-        );
-        let model = proxy_config::parse(&text, "test.kdl").unwrap().model;
-        let others = proxy_config::parse(&format!("admin {{ address \"{admin}\" }}"), "test.kdl");
-        let others = others.unwrap().model;
+        let model_of = |text: String| proxy_config::parse(&text, "test.kdl").unwrap().model;
+        let others = model_of(format!("admin {{ address \"{admin}\" }}"));
+        // A file with both is refused by its check.
+        let mut model = others.clone();
+        let text = format!("listeners {{ listener \"x\" {{ address \"{wide}\" }} }}");
+        model.listeners = model_of(text).listeners;
         let bound = [model.listeners.first().unwrap().address.value.clone()];
         let why = |bound: &[BindAddress], model: &Model| {
             let (now, mut inherited) = (AdminSockets::default(), InheritedSockets::default());

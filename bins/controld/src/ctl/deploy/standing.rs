@@ -135,10 +135,11 @@ fn kept_settings(given: &Fields, rollout: &Value) -> Vec<String> {
     };
     let differing = given.iter().filter(|field| !is_same(*field));
     let shown = differing.map(|(name, _)| {
-        let flag = match name.as_str() {
-            "skip_gate" => "gate".to_owned(),
-            name => name.replace('_', "-"),
+        let name = match name.as_str() {
+            "skip_gate" => "gate",
+            name => name,
         };
+        let flag = name.replace('_', "-");
         let value = own(name);
         if value.is_object() {
             return flag;
@@ -207,7 +208,7 @@ mod tests {
             (json!({"skip_gate": true}), &["gate"]),
             (json!({"skip_gate": false, "needs_approval": false}), &[]),
             (
-                json!({"not_before": "2026-11-30T08:00:00Z", "gate": {"min_requests": 1}}),
+                json!({"gate": {"min_requests": 1}, "not_before": "2026-11-30T08:00:00Z"}),
                 &["gate", "not-before null"],
             ),
         ] {
