@@ -29,9 +29,7 @@ const ROUND_PAUSE: Duration = Duration::from_millis(4);
 /// Number of attempts: a busy machine sometimes causes delays, whereas a proxy that a flood blocks
 /// always does.
 const ATTEMPTS: usize = 3;
-/// Maximum p99 beside an attack, beyond twice that without one. Crumbs of data take 50 to 80 ms in an
-/// unoptimized build.
-const MAX_P99: Duration = Duration::from_millis(100);
+const MAX_P99: Duration = Duration::from_millis(50);
 /// CPU time of other processes per second of an attack, above which response times depend on the
 /// machine's load.
 const MAX_OTHER_CPU: Duration = Duration::from_millis(100);

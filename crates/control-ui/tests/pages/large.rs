@@ -42,7 +42,7 @@ const FILTERED: &[&str] = &[
 ];
 /// Maximum time of an unoptimized build on a busy machine. Reading all rows for each line of a list
 /// would take longer.
-const MAX_MILLIS: i64 = 5_000;
+const MAX_MILLIS: i64 = 2_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_a_large_project_are_small_and_come_in_time() {
