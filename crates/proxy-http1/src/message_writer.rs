@@ -16,6 +16,9 @@ const COPY_MAX_BYTES: usize = 2048;
 
 /// Minimum number of buffered bytes that are written before the body is polled again.
 const WRITE_AT_BYTES: usize = 16 * 1024;
+/// Maximum number of pieces of a body in one poll, before other tasks have their turn: pieces may have
+/// a single byte each.
+const MAX_PIECES: u32 = 32;
 
 /// Minimum remainder of a body for splicing; for less, a pipe costs more than it saves.
 const SPLICE_MIN_BYTES: u64 = 96 * 1024;
@@ -225,12 +228,13 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         cx: &mut Context<'_>,
         to: &mut (impl AsyncWrite + SpliceTo + Unpin),
     ) -> Poll<Result<(), WriteError>> {
+        let mut left_pieces = MAX_PIECES;
         loop {
             if self.body.is_some() {
                 let gathered = if self.may_splice(to) {
-                    self.splice(cx)
+                    self.splice(cx, &mut left_pieces)
                 } else {
-                    self.gather(cx)
+                    self.gather(cx, &mut left_pieces)
                 };
                 if gathered.is_err() {
                     self.state = WriteState::Cut;
@@ -241,6 +245,9 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
                 if self.unflushed {
                     ready!(Pin::new(&mut *to).poll_flush(cx)).map_err(WriteError::Io)?;
                     self.unflushed = false;
+                }
+                if left_pieces == 0 && self.body.is_some() {
+                    cx.waker().wake_by_ref();
                 }
                 return match (self.state, &self.body) {
                     (WriteState::Cut, _) => Poll::Ready(Err(WriteError::Body)),
@@ -275,18 +282,18 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
     }
 
     /// Moves available bytes of the body into a pipe. Nothing else may be waiting to be written.
-    fn splice(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
+    fn splice(&mut self, cx: &mut Context<'_>, left_pieces: &mut u32) -> Result<(), Cut> {
         let (Some(upload), Some(mut pipe)) = (&mut self.body, Pipe::take()) else {
-            return self.gather(cx);
+            return self.gather(cx, left_pieces);
         };
         let Framing::Length(left) = &mut upload.framing else {
-            return self.gather(cx);
+            return self.gather(cx, left_pieces);
         };
         match upload.body.poll_splice(cx, &mut pipe, *left) {
             Poll::Pending => upload.manner = CopyMode::Spliced,
             Poll::Ready(None) => {
                 upload.manner = CopyMode::Copied;
-                return self.gather(cx);
+                return self.gather(cx, left_pieces);
             }
             Poll::Ready(Some(count)) => {
                 upload.manner = CopyMode::Spliced;
@@ -302,7 +309,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
     }
 
     /// Buffers available bytes of the body, up to [`WRITE_AT_BYTES`].
-    fn gather(&mut self, cx: &mut Context<'_>) -> Result<(), Cut> {
+    fn gather(&mut self, cx: &mut Context<'_>, left_pieces: &mut u32) -> Result<(), Cut> {
         if self.owes_line_end && self.piece.is_empty() {
             self.text().extend_from_slice(b"\r\n");
             self.owes_line_end = false;
@@ -310,9 +317,11 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         while self.piece.is_empty()
             && self.pipe.is_none()
             && self.text.len() < WRITE_AT_BYTES
+            && 0 < *left_pieces
             && let Some(upload) = &mut self.body
             && let Poll::Ready(frame) = Pin::new(&mut upload.body).poll_frame(cx)
         {
+            *left_pieces -= 1;
             let Some(frame) = frame else {
                 self.end(None)?;
                 break;
@@ -394,14 +403,26 @@ mod tests {
     use bytes::BytesMut;
     use http_body::Frame;
     use std::convert::Infallible;
-    use std::task::Waker;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Wake, Waker};
 
     const LENGTH: usize = 64 * 1024;
 
-    /// A body that arrives as one piece.
-    struct Whole(Option<Bytes>);
+    /// A body of these pieces, the last one first.
+    struct Pieces(Vec<Bytes>);
 
-    impl Body for Whole {
+    /// Whether the waker was called.
+    #[derive(Default)]
+    struct Woken(AtomicBool);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    impl Body for Pieces {
         type Data = Bytes;
         type Error = Infallible;
 
@@ -409,15 +430,15 @@ mod tests {
             self: Pin<&mut Self>,
             _: &mut Context<'_>,
         ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-            Poll::Ready(self.get_mut().0.take().map(|piece| Ok(Frame::data(piece))))
+            Poll::Ready(self.get_mut().0.pop().map(|piece| Ok(Frame::data(piece))))
         }
 
         fn is_end_stream(&self) -> bool {
-            self.0.is_none()
+            self.0.is_empty()
         }
     }
 
-    impl SpliceFrom for Whole {
+    impl SpliceFrom for Pieces {
         fn can_splice(&self) -> bool {
             false
         }
@@ -446,7 +467,7 @@ mod tests {
     fn written_bytes_are_released() {
         let mut buffer = BytesMut::zeroed(LENGTH);
         let place = buffer.as_ptr();
-        let body = Whole(Some(buffer.split().freeze()));
+        let body = Pieces(vec![buffer.split().freeze()]);
         let mut outgoing = MessageWriter::default();
         outgoing.begin(Some((body, Framing::Length(LENGTH as u64))));
         let cx = &mut Context::from_waker(Waker::noop());
@@ -457,5 +478,24 @@ mod tests {
         assert_eq!(outgoing.sent(), LENGTH as u64);
         buffer.reserve(LENGTH);
         assert_eq!(buffer.as_ptr(), place);
+    }
+
+    #[test]
+    fn a_body_in_many_pieces_lets_other_tasks_run() {
+        let body = Pieces(vec![Bytes::from_static(b"x"); 3 * MAX_PIECES as usize]);
+        let mut outgoing = MessageWriter::default();
+        outgoing.begin(Some((body, Framing::UntilClose)));
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(Arc::clone(&woken));
+        let cx = &mut Context::from_waker(&waker);
+
+        let written = outgoing.poll(cx, &mut tokio::io::sink());
+
+        assert!(written.is_pending());
+        assert_eq!(outgoing.sent(), u64::from(MAX_PIECES));
+        assert!(woken.0.load(Ordering::Relaxed));
+        let mut polls = 1..10;
+        assert!(polls.any(|_| outgoing.poll(cx, &mut tokio::io::sink()).is_ready()));
+        assert_eq!(outgoing.sent(), 3 * u64::from(MAX_PIECES));
     }
 }

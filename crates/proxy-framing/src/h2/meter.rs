@@ -40,6 +40,8 @@ pub struct FrameMeter {
     pub(super) held: Vec<u8>,
     /// Size of the current frame if it must be collected, else 0.
     pub(super) wanted: usize,
+    /// Frames since [`Self::take_count`].
+    count: usize,
 }
 
 /// A frame that must be collected whole before the parser gets it.
@@ -97,6 +99,7 @@ impl FrameMeter {
             max_section_bytes,
             held: Vec::new(),
             wanted: 0,
+            count: 0,
         }
     }
 
@@ -151,6 +154,11 @@ impl FrameMeter {
             }
         }
         Ok(None)
+    }
+
+    /// Takes the number of frames that began since the last call.
+    pub fn take_count(&mut self) -> usize {
+        std::mem::take(&mut self.count)
     }
 
     /// Number of bytes of an incomplete frame header at the end of the input, which must be held
@@ -267,6 +275,7 @@ impl FrameMeter {
     /// Returns the frame if it must be collected. `after` are the bytes received after its
     /// header.
     fn enter(&mut self, header: FrameHeader, after: &[u8]) -> Result<Option<FrameHeader>, Flood> {
+        self.count += 1;
         self.skip(header.length);
         let mut collects = self.section.is_some();
         if header.kind == HEADERS {

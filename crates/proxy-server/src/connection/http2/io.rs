@@ -27,7 +27,28 @@ pub(super) struct SessionIo {
     notice: Bytes,
     /// Our side is closed; reads still wait for the client's end.
     ended: bool,
+    turn: Turn,
 }
+
+/// Input that `h2` may read before other tasks of the worker are polled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// The whole buffer of `h2`.
+    Whole,
+    /// [`SMALL_READ`] bytes: the connection is new, or its last read had many small frames.
+    Small,
+    /// Nothing until the next turn, which is a small one.
+    Over,
+}
+
+/// Bytes of a read in a small turn.
+const SMALL_READ: usize = 512;
+/// Maximum number of frames in a read without an end of the turn, if they are smaller than
+/// [`SMALL_FRAME`].
+const MAX_FRAMES: usize = 40;
+/// Mean size of the frames of a flood, in bytes: data of one byte, window updates, pings. A request's
+/// frame is larger.
+const SMALL_FRAME: usize = 16;
 
 /// GOAWAY without an error, with the highest possible stream id. [RFC 9113 §6.8]
 const GOAWAY_NOTICE: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0";
@@ -42,12 +63,21 @@ impl SessionIo {
             written: WrittenFrames::default(),
             notice: Bytes::new(),
             ended: false,
+            turn: Turn::Small,
         }
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.early.is_empty() {
-            return Pin::new(&mut self.transport).poll_read(cx, buf);
+            if self.turn == Turn::Whole {
+                return Pin::new(&mut self.transport).poll_read(cx, buf);
+            }
+            let mut scratch = [0; SMALL_READ];
+            let room = scratch.get_mut(..buf.remaining().min(SMALL_READ));
+            let mut small = ReadBuf::new(room.unwrap_or_default());
+            ready!(Pin::new(&mut self.transport).poll_read(cx, &mut small))?;
+            buf.put_slice(small.filled());
+            return Poll::Ready(Ok(()));
         }
         let count = self.early.len().min(buf.remaining());
         buf.put_slice(&self.early.split_to(count));
@@ -126,6 +156,11 @@ impl AsyncRead for SessionIo {
                 me.give_passed(buf);
                 return Poll::Ready(Ok(()));
             }
+            if me.turn == Turn::Over {
+                me.turn = Turn::Small;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             let before = buf.filled().len();
             ready!(me.poll_fill(cx, buf))?;
             let fresh = buf.filled().get(before..).unwrap_or_default();
@@ -136,7 +171,11 @@ impl AsyncRead for SessionIo {
                 }
                 continue;
             }
-            match me.session.passes(fresh) {
+            let passes = me.session.passes(fresh);
+            let frames = me.session.meter.borrow_mut().take_count();
+            let is_flood = MAX_FRAMES < frames && fresh.len() < SMALL_FRAME * frames;
+            me.turn = if is_flood { Turn::Over } else { Turn::Whole };
+            match passes {
                 Ok(None) => return Poll::Ready(Ok(())),
                 Ok(Some(instead)) => me.passed = instead.into(),
                 // The connection's owner checks the flag when its input is exhausted.
