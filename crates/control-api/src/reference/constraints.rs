@@ -12,7 +12,7 @@ const TEXT: &str = "^(?!\\s)(?!.*\\s$)[^\\u0000-\\u001f\\u007f-\\u009f]+$";
 /// No control characters.
 const LINE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$";
 const NO_NUL: &str = "^[^\\u0000]*$";
-/// Visible ASCII characters without `/`. The proxy knows hosts in ASCII only, so a maximum length is
+/// Visible ASCII characters without `/`. Hosts are in ASCII only, so a maximum length is
 /// one in bytes, too.
 const HOST: &str = "^[!-.0-~]+$";
 const SERVER_NAME: &str = "^[^\\s/\"\\\\@\\u0000-\\u001f\\u007f-\\u009f]+$";

@@ -4,6 +4,7 @@ use crate::fleet::Fleet;
 use crate::world::{Answer, World, worlds};
 use axum::http::StatusCode;
 use control_testkit::{Database, until_lock_wait};
+use control_wire::NodeId;
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 use sqlx::{Any, AnyConnection, Connection};
@@ -182,16 +183,22 @@ async fn nodes_revert_from_a_revoked_bundle_to_their_last_good_one() {
     }
 }
 
+/// Two nodes that run another bundle than they are ordered to, and have reported it.
+async fn behind(world: &World) -> (Fleet<'_>, Vec<NodeId>) {
+    let (fleet, _, new) = Fleet::running(world, 2).await;
+    let nodes: Vec<_> = fleet.nodes.iter().map(|node| node.id).collect();
+    let path = format!("/projects/{{project}}/bundles/{new}/assign");
+    fleet.post(&path, json!({ "nodes": nodes })).await;
+    for index in 0..nodes.len() {
+        fleet.beat(index).await;
+    }
+    (fleet, nodes)
+}
+
 #[tokio::test]
 async fn changed_drifts_are_noted_page_by_page() {
     for world in worlds().await {
-        let (fleet, _, new) = Fleet::running(&world, 2).await;
-        let nodes: Vec<_> = fleet.nodes.iter().map(|node| node.id).collect();
-        let path = format!("/projects/{{project}}/bundles/{new}/assign");
-        fleet.post(&path, json!({ "nodes": nodes })).await;
-        for index in 0..nodes.len() {
-            fleet.beat(index).await;
-        }
+        let (fleet, nodes) = behind(&world).await;
         fleet.tick(LATE).await;
         assert_eq!(drifts(&world, "open").await.len(), 2);
         let mut connection = AnyConnection::connect(&world.database.url).await.unwrap();
@@ -219,13 +226,7 @@ async fn changed_drifts_are_noted_page_by_page() {
 #[tokio::test]
 async fn drifts_lock_their_nodes_in_the_order_of_heartbeats() {
     let world = World::new(Database::postgres()).await;
-    let (fleet, _, new) = Fleet::running(&world, 2).await;
-    let nodes: Vec<_> = fleet.nodes.iter().map(|node| node.id).collect();
-    let path = format!("/projects/{{project}}/bundles/{new}/assign");
-    fleet.post(&path, json!({ "nodes": nodes })).await;
-    for index in 0..nodes.len() {
-        fleet.beat(index).await;
-    }
+    let (fleet, nodes) = behind(&world).await;
     let mut heartbeats = AnyConnection::connect(&world.database.url).await.unwrap();
     // The second node has differed for longer, and is the first that is found.
     let longer = "UPDATE node_heartbeats SET diverged_at = diverged_at - 1000 WHERE node_id = $1";

@@ -19,7 +19,7 @@ async fn set(world: &World, by: &Credential, body: Value) -> Answer {
     answer
 }
 
-/// Plans a rollout that one person submits; returns its ID.
+/// Plans a rollout, and submits it by `by`; returns its ID.
 async fn submitted(fleet: &Fleet<'_>, bundle: &str, by: &Credential) -> String {
     let id = fleet.plan(bundle, json!({"skip_gate": true})).await;
     let started = command(fleet.world, &id, by, "start").await;

@@ -732,14 +732,19 @@ async fn an_unsolicited_response_signs_in_where_the_connection_allows_it_once() 
     }
 }
 
+/// A provider whose unsolicited responses are accepted, an administrator, and the response URL.
+async fn unsolicited(site: &Site) -> (SamlProvider, Credential, String) {
+    let provider = SamlProvider::new("https://idp.test/saml");
+    let mut settings = saml(site, &provider);
+    settings["saml"]["allow_unsolicited"] = json!(true);
+    let admin = site.connect(&settings).await;
+    (provider, admin, format!("/sso/{}/saml/acs", site.org()))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_ticket_of_an_unsolicited_response_signs_in_no_other_browser() {
     for site in sites().await {
-        let provider = SamlProvider::new("https://idp.test/saml");
-        let mut settings = saml(&site, &provider);
-        settings["saml"]["allow_unsolicited"] = json!(true);
-        let admin = site.connect(&settings).await;
-        let acs = format!("/sso/{}/saml/acs", site.org());
+        let (provider, admin, acs) = unsolicited(&site).await;
         let mut other = Browser::default();
         site.begin(&mut other).await;
         // A browser without the cookie, and one with the cookie of its own attempt.
@@ -760,11 +765,7 @@ async fn the_ticket_of_an_unsolicited_response_signs_in_no_other_browser() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unsolicited_response_does_not_replace_the_session_of_another_user() {
     for site in sites().await {
-        let provider = SamlProvider::new("https://idp.test/saml");
-        let mut settings = saml(&site, &provider);
-        settings["saml"]["allow_unsolicited"] = json!(true);
-        let admin = site.connect(&settings).await;
-        let acs = format!("/sso/{}/saml/acs", site.org());
+        let (provider, admin, acs) = unsolicited(&site).await;
         let send = async |suffix: &str, browser: &mut Browser| {
             let xml = response(&site, &provider, None, suffix, &["staff"]);
             let fields = [("SAMLResponse", xml.as_str())];

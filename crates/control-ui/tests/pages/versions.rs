@@ -97,17 +97,20 @@ async fn an_agreement_to_a_policy_that_was_replaced_is_refused() {
     conflict(&refused);
 }
 
+/// The page of a certificate, its path, and the version that it shows.
+async fn certificate(world: &World, fleet: &Fleet) -> (String, String, String) {
+    let page = format!("/projects/{{project}}/certificates/{}", fleet.certificate);
+    let path = world.path(&page);
+    let shown = world.get(&page, &world.admin).await;
+    let version = shown.version(&path).to_owned();
+    (page, path, version)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_was_replaced_is_not_replaced_unseen() {
     for world in worlds().await {
         let fleet = Fleet::new(&world).await;
-        let page = format!("/projects/{{project}}/certificates/{}", fleet.certificate);
-        let path = world.path(&page);
-        let late = world
-            .get(&page, &world.admin)
-            .await
-            .version(&path)
-            .to_owned();
+        let (page, path, late) = certificate(&world, &fleet).await;
         let (chain, key) = certificate_and_key();
         let send = async |version: &str, labels: &str| {
             let fields = [
@@ -136,13 +139,7 @@ async fn a_certificate_that_was_replaced_is_not_replaced_unseen() {
 async fn a_chain_that_was_replaced_is_shown_by_its_fingerprint() {
     for world in worlds().await {
         let fleet = Fleet::new(&world).await;
-        let page = format!("/projects/{{project}}/certificates/{}", fleet.certificate);
-        let path = world.path(&page);
-        let late = world
-            .get(&page, &world.admin)
-            .await
-            .version(&path)
-            .to_owned();
+        let (page, _, late) = certificate(&world, &fleet).await;
         let send = async |version: &str, pair: &(String, String)| {
             let fields = [
                 ("version", version),

@@ -25,7 +25,7 @@ pub(crate) const MAX_FORM_BYTES: usize = 512 * 1024;
 
 const GROUPS: &str = "group_mapping";
 /// Hidden field with the identifier of the secret that was stored when the page was shown. It is no
-/// secret, and another one says that the secret was replaced.
+/// secret; another identifier means that the secret was replaced.
 const SECRET_ID: &str = "client_secret_id";
 
 #[derive(Template)]
@@ -168,8 +168,8 @@ fn stored(protocol: Protocol, found: Option<&Versioned<SsoConnection>>) -> Field
     fields.with("version", &version(found))
 }
 
-/// After a conflict, shows the stored values beside those of the form. Of a secret that was replaced
-/// in the meantime, it says just that.
+/// After a conflict, shows the stored values beside those of the form. A secret that was replaced in
+/// the meantime is shown as replaced, without its value.
 fn beside(form: Form, protocol: Protocol, found: Option<&Versioned<SsoConnection>>) -> Form {
     let stored = stored(protocol, found);
     let seen = form.value(SECRET_ID).to_owned();
