@@ -55,6 +55,9 @@ pub(crate) fn reject(
     if settings.has_no_cheap_response() {
         // A response would require a handshake or a PROXY header, which is the expensive part.
         log_connection_problem(&worker, &client, &problem);
+        // The place is free once the connections that wait to be accepted are: of a burst, no more than the
+        // maximum is logged.
+        tokio::task::spawn_local(async move { drop(slot) });
         return;
     }
     let answer = refuse_unread(&worker, &client, problem, UnreadRequest::default());

@@ -90,7 +90,8 @@ impl TargetHealth {
         });
         let mut ended = false;
         for (detects, state) in targets {
-            // Read first: a worker ejects in the state of detection, and then sets the cause.
+            // Order matters: a worker sets the ejection before the cause, so a cause that is read first
+            // is not newer than the ejection.
             let has_cause = state.causes().contains(HealthCause::Ejection);
             let outlier = state.outlier();
             if detects {

@@ -9,8 +9,9 @@ use crate::connection::ready_connection::ReadyConnection;
 use crate::connection::settings::ConnectionSettings;
 use crate::connection::timeout::ConnectionDeadline;
 use bytes::Bytes;
-use h2::Reason as Code;
 use h2::server::{Connection, SendResponse};
+use h2::{Reason as Code, RecvStream};
+use http::Request;
 use proxy_clock::{Deadline, Timer, TimerGuard};
 use proxy_errors::{Detail, Problem, Reason};
 use proxy_framing::h2::FrameMeter;
@@ -18,7 +19,7 @@ use proxy_pipeline::{Worker, log_connection_problem, timeout_problem};
 use std::future::poll_fn;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 type Http = Connection<SessionIo, Bytes>;
@@ -79,10 +80,15 @@ struct GoawayNotice {
 /// Time for which a client may open streams after the notice: longer than any round trip.
 const GOAWAY_NOTICE_TIME: Duration = Duration::from_secs(1);
 
+/// Maximum number of streams that one connection starts before other tasks of the worker are polled: a
+/// client that opens a hundred streams at once delays no other client by all of them.
+const MAX_STARTS: usize = 8;
+
 impl ConnectionDriver<'_> {
     /// Ready when the connection has ended.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.session.deadline.watch(cx.waker());
+        self.session.begin_turn();
         let client = &self.session.client;
         if client.must_close_now(self.worker)
             || client.should_close(self.worker) && self.is_notice_over(cx)
@@ -122,32 +128,37 @@ impl ConnectionDriver<'_> {
         }
     }
 
-    /// Starts every stream that the client has opened. Ready when the client can open no more.
+    /// Starts streams that the client has opened, at most [`MAX_STARTS`] a turn. Ready when the client can
+    /// open no more.
     fn take_requests(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        loop {
-            match self.http.poll_accept(cx) {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(None) => return Poll::Ready(()),
-                Poll::Ready(Some(Ok((mut request, mut respond)))) => {
-                    let stream = u32::from(respond.stream_id());
-                    let slot = self.session.open_stream(stream);
-                    if target::restore(self.session, stream, &mut request).is_err() {
-                        self.refuse(stream, &mut respond);
-                        continue;
-                    }
-                    let stream_task = StreamTask {
-                        slot,
-                        request,
-                        respond,
-                    };
-                    self.settings.task_pool.begin(self.worker, stream_task);
-                }
-                Poll::Ready(Some(Err(error))) => {
+        for _ in 0..MAX_STARTS {
+            match ready!(self.http.poll_accept(cx)) {
+                None => return Poll::Ready(()),
+                // Requests that were read before a flood was found are not served.
+                Some(Ok(_)) if self.session.ending.get() => {}
+                Some(Ok((request, respond))) => self.start(request, respond),
+                Some(Err(error)) => {
                     log_error(self.worker, self.session, &error);
                     return Poll::Ready(());
                 }
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn start(&self, mut request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+        let stream = u32::from(respond.stream_id());
+        let slot = self.session.open_stream(stream);
+        if target::restore(self.session, stream, &mut request).is_err() {
+            return self.refuse(stream, &mut respond);
+        }
+        let stream_task = StreamTask {
+            slot,
+            request,
+            respond,
+        };
+        self.settings.task_pool.begin(self.worker, stream_task);
     }
 
     /// Resets a stream with a target that does not fit into a URI.

@@ -1,6 +1,6 @@
 //! The I/O of `h2`: reads and writes frames.
 
-use super::session::{GOAWAY_FLUSH_TIMEOUT, Session};
+use super::session::{GOAWAY_FLUSH_TIMEOUT, MAX_TURN_FRAMES, Session};
 use crate::connection::client_stream::ClientStream;
 use bytes::{Buf, Bytes};
 use proxy_clock::Timer;
@@ -21,34 +21,15 @@ pub(super) struct SessionIo {
     early: Bytes,
     /// Input for `h2` that precedes further reads.
     passed: Bytes,
+    /// Bytes of `passed` for each turn of the connection.
+    piece: usize,
     /// Output, scanned for streams that `h2` refused.
     written: WrittenFrames,
     /// The remainder of a notice, to be written before other output.
     notice: Bytes,
     /// Our side is closed; reads still wait for the client's end.
     ended: bool,
-    turn: Turn,
 }
-
-/// Input that `h2` may read before other tasks of the worker are polled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Turn {
-    /// The whole buffer of `h2`.
-    Whole,
-    /// [`SMALL_READ`] bytes: the connection is new, or its last read had many small frames.
-    Small,
-    /// Nothing until the next turn, which is a small one.
-    Over,
-}
-
-/// Bytes of a read in a small turn.
-const SMALL_READ: usize = 512;
-/// Maximum number of frames in a read without an end of the turn, if they are smaller than
-/// [`SMALL_FRAME`].
-const MAX_FRAMES: usize = 40;
-/// Mean size of the frames of a flood, in bytes: data of one byte, window updates, pings. A request's
-/// frame is larger.
-const SMALL_FRAME: usize = 16;
 
 /// GOAWAY without an error, with the highest possible stream id. [RFC 9113 §6.8]
 const GOAWAY_NOTICE: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\x7f\xff\xff\xff\0\0\0\0";
@@ -60,24 +41,16 @@ impl SessionIo {
             session,
             early,
             passed: Bytes::new(),
+            piece: 0,
             written: WrittenFrames::default(),
             notice: Bytes::new(),
             ended: false,
-            turn: Turn::Small,
         }
     }
 
     fn poll_fill(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.early.is_empty() {
-            if self.turn == Turn::Whole {
-                return Pin::new(&mut self.transport).poll_read(cx, buf);
-            }
-            let mut scratch = [0; SMALL_READ];
-            let room = scratch.get_mut(..buf.remaining().min(SMALL_READ));
-            let mut small = ReadBuf::new(room.unwrap_or_default());
-            ready!(Pin::new(&mut self.transport).poll_read(cx, &mut small))?;
-            buf.put_slice(small.filled());
-            return Poll::Ready(Ok(()));
+            return Pin::new(&mut self.transport).poll_read(cx, buf);
         }
         let count = self.early.len().min(buf.remaining());
         buf.put_slice(&self.early.split_to(count));
@@ -134,10 +107,20 @@ impl SessionIo {
         }
     }
 
-    /// Copies withheld input into `buf`.
+    /// Sets input of this number of frames, to be read in pieces of at most [`MAX_TURN_FRAMES`] on average.
+    fn set_passed(&mut self, input: Bytes, frames: usize) {
+        self.piece = input.len() * MAX_TURN_FRAMES / frames.max(MAX_TURN_FRAMES);
+        self.passed = input;
+    }
+
+    /// Copies a piece of the passed input into `buf`.
     fn give_passed(&mut self, buf: &mut ReadBuf<'_>) {
-        let count = self.passed.len().min(buf.remaining());
+        let piece = self.piece.clamp(1, self.passed.len());
+        let count = piece.min(buf.remaining());
         buf.put_slice(&self.passed.split_to(count));
+        if !self.passed.is_empty() {
+            self.session.end_turn();
+        }
     }
 }
 
@@ -152,33 +135,35 @@ impl AsyncRead for SessionIo {
             if me.session.flood.get().is_some() {
                 return Poll::Pending;
             }
+            if me.session.is_turn_over() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if !me.passed.is_empty() {
                 me.give_passed(buf);
                 return Poll::Ready(Ok(()));
-            }
-            if me.turn == Turn::Over {
-                me.turn = Turn::Small;
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
             }
             let before = buf.filled().len();
             ready!(me.poll_fill(cx, buf))?;
             let fresh = buf.filled().get(before..).unwrap_or_default();
             if fresh.is_empty() {
-                me.passed = me.session.meter.borrow_mut().take_held().into();
-                if me.passed.is_empty() {
+                let held = me.session.meter.borrow_mut().take_held();
+                if held.is_empty() {
                     return Poll::Ready(Ok(()));
                 }
+                me.set_passed(held.into(), 0);
                 continue;
             }
             let passes = me.session.passes(fresh);
-            let frames = me.session.meter.borrow_mut().take_count();
-            let is_flood = MAX_FRAMES < frames && fresh.len() < SMALL_FRAME * frames;
-            me.turn = if is_flood { Turn::Over } else { Turn::Whole };
+            let frames = me.session.count_frames();
             match passes {
-                Ok(None) => return Poll::Ready(Ok(())),
-                Ok(Some(instead)) => me.passed = instead.into(),
-                // The connection's owner checks the flag when its input is exhausted.
+                Ok(None) if frames <= MAX_TURN_FRAMES => return Poll::Ready(Ok(())),
+                Ok(None) => {
+                    let input = Bytes::copy_from_slice(fresh);
+                    me.set_passed(input, frames);
+                }
+                Ok(Some(instead)) => me.set_passed(instead.into(), frames),
+                // The connection's owner checks the flag after each turn.
                 Err(flood) => me.session.flood.set(Some(flood)),
             }
             buf.set_filled(before);

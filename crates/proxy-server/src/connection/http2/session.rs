@@ -19,6 +19,10 @@ const HPACK_ENTRY_LIFETIME: Duration = Duration::from_secs(30);
 /// Maximum number of response bytes of one connection that may wait for its socket.
 const MAX_WAITING_BYTES: usize = 256 * 1024;
 
+/// Number of frames after which a connection reads no further input until other tasks of the worker were
+/// polled. A client that sends thousands of tiny frames at once delays no other client by all of them.
+pub(super) const MAX_TURN_FRAMES: usize = 64;
+
 /// State of one HTTP/2 connection.
 #[derive(Debug)]
 pub(super) struct Session {
@@ -37,6 +41,8 @@ pub(super) struct Session {
     pub(super) leaving: Cell<bool>,
     pub(super) ending: Cell<bool>,
     pub(super) write_timeout: Duration,
+    /// Frames that may still be read in this turn of the connection's task.
+    frames_left: Cell<usize>,
     write_blocked: Cell<bool>,
     /// Measures the client's read rate against the configured minimum.
     min_rate: MinDataRate,
@@ -72,6 +78,7 @@ impl Session {
             leaving: Cell::new(false),
             ending: Cell::new(false),
             write_timeout,
+            frames_left: Cell::new(MAX_TURN_FRAMES),
             write_blocked: Cell::new(false),
             min_rate: MinDataRate::default(),
             unsent_bytes: Cell::new(0),
@@ -89,6 +96,28 @@ impl Session {
             count => meter.served(count),
         }
         meter.pass(fresh, self.clock.now().0)
+    }
+
+    /// Starts a turn of the connection's task.
+    pub(super) fn begin_turn(&self) {
+        self.frames_left.set(MAX_TURN_FRAMES);
+    }
+
+    /// Stops reading until the next turn.
+    pub(super) fn end_turn(&self) {
+        self.frames_left.set(0);
+    }
+
+    pub(super) fn is_turn_over(&self) -> bool {
+        self.frames_left.get() == 0
+    }
+
+    /// Counts the frames read since the last call as part of this turn. Returns their number.
+    pub(super) fn count_frames(&self) -> usize {
+        let frames = self.meter.borrow_mut().take_count();
+        let left = self.frames_left.get().saturating_sub(frames);
+        self.frames_left.set(left);
+        frames
     }
 
     /// Registers the stream with this id.
