@@ -219,26 +219,28 @@ impl Wire {
     }
 
     fn fill(&mut self) -> Result<(), Broken> {
-        let before = self.waiting.len();
-        self.waiting.resize(before + PIECE_BYTES, 0);
-        let room = self.waiting.get_mut(before..).unwrap_or_default();
+        // An array: in an unoptimized build, `Vec::resize` takes a millisecond for this many bytes.
+        let mut piece = [0; PIECE_BYTES];
         let read = loop {
-            match self.stream.read(room) {
+            match self.stream.read(&mut piece) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 other => break other,
             }
         };
-        self.waiting
-            .truncate(before + read.as_ref().copied().unwrap_or_default());
         match read {
             Ok(0) => Err(Broken::Eof),
-            Ok(_) => Ok(()),
+            Ok(count) => {
+                let piece = piece.get(..count).unwrap_or_default();
+                self.waiting.extend_from_slice(piece);
+                Ok(())
+            }
             Err(error) => Err(broken(&error)),
         }
     }
 
     fn take(&mut self, count: usize) -> Vec<u8> {
-        let taken: Vec<u8> = self.waiting.drain(..count).collect();
+        let rest = self.waiting.split_off(count);
+        let taken = std::mem::replace(&mut self.waiting, rest);
         self.taken.extend_from_slice(&taken);
         taken
     }
