@@ -98,7 +98,8 @@ fn a_refusal_for_lack_of_memory_leaves_a_limit_record() {
     assert_eq!(record.text("client_ip"), "127.0.0.1");
     // A flood of refusals is folded, as for any limit.
     for _ in 0..20 {
-        drop(proxyd.connect().response());
+        let response = proxyd.connect().response();
+        drop(proxyd.error_record(&response.correlation_id()));
     }
     let records = proxyd.stdout().records();
     let records = records
