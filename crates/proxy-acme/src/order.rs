@@ -57,8 +57,8 @@ impl RequestedOrder {
 }
 
 /// Obtains a certificate with a new key, replacing `replaced` if the authority supports that.
-/// Returns key and chain in PEM. `requested` is finished first; afterwards it is an order with an
-/// unknown result.
+/// Returns key and chain in PEM. `requested` is an order to finish before a new one is placed;
+/// afterwards it is the order whose result is unknown, if there is one.
 pub(crate) async fn obtain(
     settings: &AcmeSettings,
     account: &Account,

@@ -67,8 +67,8 @@ impl App {
         match (arrival.purpose, own) {
             (SsoPurpose::SignIn, own) => {
                 let user = identity.as_ref().map(|identity| identity.user);
-                // A response that the browser did not ask for may be another person's, with
-                // account the user of the session would fill with secrets.
+                // A response that the browser did not ask for may sign in an attacker's account, in
+                // which the user would then store secrets.
                 if arrival.is_unsolicited && own.is_some_and(|(_, own)| user != Some(own)) {
                     return Err(SsoRefusal::OtherSession.into());
                 }

@@ -11,11 +11,14 @@ use control_wire::{IdentityId, OrgId, UserId};
 use jiff::Timestamp;
 use sqlx::any::AnyRow;
 
-/// Columns that the list can be sorted by.
-const SORTED: SortColumns = SortColumns {
-    id: "id",
-    columns: &[],
-};
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities ",
+            $rest
+        )
+    };
+}
 
 impl Transaction {
     /// Inserts an identity.
@@ -49,9 +52,7 @@ impl Transaction {
         issuer: &str,
         subject: &str,
     ) -> Result<Option<LinkedIdentity>, StoreError> {
-        let by_name =
-            "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
-                       WHERE org_id = $1 AND issuer = $2 AND subject = $3";
+        let by_name = select!("WHERE org_id = $1 AND issuer = $2 AND subject = $3");
         let by_name = sql(by_name).bind(org).bind(issuer).bind(subject);
         by_name.row(self).await?.as_ref().map(read).transpose()
     }
@@ -62,9 +63,7 @@ impl Transaction {
         user: UserId,
         id: IdentityId,
     ) -> Result<Option<LinkedIdentity>, StoreError> {
-        let by_id =
-            "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
-                     WHERE user_id = $1 AND id = $2";
+        let by_id = select!("WHERE user_id = $1 AND id = $2");
         let row = sql(by_id).bind(user).bind(id).row(self).await?;
         row.as_ref().map(read).transpose()
     }
@@ -75,11 +74,11 @@ impl Transaction {
         user: UserId,
         page: Page,
     ) -> Result<Vec<LinkedIdentity>, StoreError> {
-        let list =
-            "SELECT id, org_id, issuer, subject, user_id, created_at, seen_at FROM identities
-                    WHERE user_id = ?";
+        let list = select!("WHERE user_id = ?");
         let list = ListQuery::new(list, user);
-        let rows = list.sorted_rows(self, &SORTED, None, page).await?;
+        let rows = list
+            .sorted_rows(self, &SortColumns::BY_ID, None, page)
+            .await?;
         rows.iter().map(read).collect()
     }
 

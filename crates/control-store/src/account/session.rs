@@ -21,12 +21,6 @@ macro_rules! select {
     };
 }
 
-/// Columns that the list can be sorted by.
-const SORTED: SortColumns = SortColumns {
-    id: "id",
-    columns: &[],
-};
-
 /// Filter of a user's open sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionFilter {
@@ -112,7 +106,9 @@ impl Transaction {
                     .and("provider_org_id = ?", Some(org))
             }
         };
-        let rows = list.sorted_rows(self, &SORTED, None, page).await?;
+        let rows = list
+            .sorted_rows(self, &SortColumns::BY_ID, None, page)
+            .await?;
         rows.iter().map(read).collect()
     }
 

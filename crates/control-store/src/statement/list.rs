@@ -26,6 +26,14 @@ pub(crate) struct SortColumns {
     pub(crate) columns: &'static [(SortColumn, &'static str)],
 }
 
+impl SortColumns {
+    /// The `id` column alone.
+    pub(crate) const BY_ID: Self = Self {
+        id: "id",
+        columns: &[],
+    };
+}
+
 impl ListQuery {
     /// Starts a list; `select` ends with `WHERE` and a first condition: its single `?` stands for
     /// `argument`.
