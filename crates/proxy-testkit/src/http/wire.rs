@@ -219,8 +219,8 @@ impl Wire {
     }
 
     fn fill(&mut self) -> Result<(), Broken> {
-        // An array: in an unoptimized build, `Vec::resize` takes a millisecond for this many bytes.
-        let mut piece = [0; PIECE_BYTES];
+        // Not `resize`, which takes a millisecond for this many bytes in an unoptimized build.
+        let mut piece = vec![0; PIECE_BYTES];
         let read = loop {
             match self.stream.read(&mut piece) {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
