@@ -151,7 +151,7 @@ pub(crate) struct AssignRequest {
     nodes: Vec<NodeId>,
 }
 
-/// The orders that were made.
+/// The orders that were created.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AssignResponse {
     /// One for each node.

@@ -348,7 +348,7 @@ pub(crate) async fn rotate_key(
     Ok(Resource::secret(version, view))
 }
 
-/// Deletes a node; its credentials are refused from then on.
+/// Deletes a node; from then on, calls with its credentials are answered 401.
 #[utoipa::path(
     delete, path = "/projects/{project}/nodes/{node}", operation_id = "delete_node", tag = "nodes",
     responses((status = 204))

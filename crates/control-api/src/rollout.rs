@@ -28,7 +28,7 @@ const DEFAULT_PERCENT: i64 = 10;
 const DEFAULT_DEADLINE_SECS: i64 = 600;
 const DEFAULT_SOAK_SECS: i64 = 60;
 
-/// A new rollout. Its nodes are chosen when it is made: by `nodes`, by `labels`, or all of the project.
+/// A new rollout. Its nodes are selected when it is created: by `nodes`, by `labels`, or all of the project.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewRolloutRequest {

@@ -144,7 +144,7 @@ pub(crate) struct SsoSignInView {
     is_trial: bool,
 }
 
-/// Domains of the addresses for which the organization's provider may make users.
+/// Domains of the addresses for which the organization's provider may create users.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DomainsBody {

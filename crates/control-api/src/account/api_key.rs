@@ -36,8 +36,8 @@ pub(crate) struct ApiKeyView {
     expires_at: Option<Timestamp>,
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,
-    /// The user that made the key, by another key or not; absent for keys from before this was noted. All keys
-    /// of a user count together where one user may not take everything.
+    /// The user that created the key, with or without another key; absent if it was created by a release that did
+    /// not record the user. Limits for each user count all keys of a user together.
     made_by: Option<UserId>,
     /// The role of that user now: the key may do no more than its scopes and this role allow.
     maker_role: Option<Role>,
@@ -219,7 +219,7 @@ pub(crate) async fn view(
     Ok(Resource::composed(found.version, view))
 }
 
-/// Revokes an API key; it is refused from then on.
+/// Revokes an API key; from then on, calls with it are answered 401.
 #[utoipa::path(
     post, path = "/api-keys/{api_key}/revoke", operation_id = "revoke_api_key", tag = "api-keys",
     responses((status = 200, body = ApiKeyView))

@@ -32,8 +32,8 @@ pub(crate) struct InvitationView {
     created_at: Timestamp,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
-    /// The user that made it, by an API key or not: it ends with this user's rights. Absent for invitations from
-    /// before this was noted.
+    /// The user that created it, with or without an API key: it ends with this user's rights. Absent if it was
+    /// created by a release that did not record the user.
     made_by: Option<UserId>,
 }
 

@@ -37,8 +37,8 @@ pub(crate) struct EnrolmentTokenView {
     expires_at: Timestamp,
     #[schema(value_type = Option<String>, format = DateTime)]
     revoked_at: Option<Timestamp>,
-    /// The user that made it, by an API key or not: it ends with this user's rights. Absent for tokens from before
-    /// this was noted.
+    /// The user that created it, with or without an API key: it ends with this user's rights. Absent if it was
+    /// created by a release that did not record the user.
     made_by: Option<UserId>,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct RolloutView {
     /// No batch is opened before this time.
     #[schema(value_type = Option<String>, format = DateTime)]
     not_before: Option<Timestamp>,
-    /// The user or the API key that made it.
+    /// The user or the API key that created it.
     created_by: Uuid,
     /// The user or the API key that requested approval.
     submitted_by: Option<Uuid>,
@@ -247,7 +247,7 @@ enum RolloutNodeState {
     Ordered,
     /// It runs the bundle.
     Switched,
-    /// It refused the bundle.
+    /// It rejected the bundle.
     Rejected,
     /// It was ordered to go back.
     Reverting,
