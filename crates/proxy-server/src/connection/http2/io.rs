@@ -116,11 +116,11 @@ impl SessionIo {
     /// Copies a piece of the passed input into `buf`.
     fn give_passed(&mut self, buf: &mut ReadBuf<'_>) {
         let piece = self.piece.clamp(1, self.passed.len());
-        let count = piece.min(buf.remaining());
-        buf.put_slice(&self.passed.split_to(count));
-        if !self.passed.is_empty() {
+        if piece < self.passed.len() {
             self.session.end_turn();
         }
+        let count = piece.min(buf.remaining());
+        buf.put_slice(&self.passed.split_to(count));
     }
 }
 
