@@ -45,6 +45,8 @@ pub(crate) enum End {
     Closed,
     /// The streams are reset; the connection may stay open.
     StreamsReset,
+    /// The connection may stay open, and its streams too.
+    Optional,
 }
 
 fn nothing() -> Vec<u8> {
@@ -157,10 +159,12 @@ pub(crate) fn padded_data() -> Attack {
     calmed(begun_upload, |_| frame(DATA, PADDED, 1, &[3, 0, 0, 0]))
 }
 
-/// Little data per frame, for an upstream that does not read it.
+/// Little data per frame, for an upstream that does not read it. It is forwarded until the buffers between
+/// proxy and upstream are full; then the connection is closed.
 pub(crate) fn crumbs() -> Attack {
     Attack {
         at_once: 2000,
+        end: End::Optional,
         ..calmed(
             || frame(HEADERS, END_HEADERS, 1, POST_HOLD),
             |_| frame(DATA, 0, 1, b"x"),

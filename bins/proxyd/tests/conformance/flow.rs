@@ -2,9 +2,9 @@
 
 use crate::frames::{
     ACK, DATA, END_HEADERS, END_STREAM, FrameEvent, Frames, HEADERS, PING, RST_STREAM, SETTINGS,
-    WHOLE, WINDOW_UPDATE, parameters,
+    WHOLE, WINDOW_UPDATE, frame, parameters,
 };
-use crate::hpack::{GET, LOCAL_POST};
+use crate::hpack::{GET, LOCAL_POST, POST};
 use crate::proxy_listeners::{self, ProxyListeners};
 use proxy_testkit::Upstream;
 
@@ -195,4 +195,27 @@ fn received_window(client: &mut Frames, answered: &mut u32) -> u32 {
         }
         end @ (FrameEvent::End | FrameEvent::Silence) => panic!("{end:?} after {answered} answers"),
     }
+}
+
+#[test]
+fn an_upload_of_many_short_messages_at_once_is_forwarded() {
+    // More than `h2` keeps unread, and less than the first window.
+    const MESSAGES: usize = 8000;
+    const MESSAGE: &[u8] = b"8 bytes.";
+    let upstream = Upstream::saying("ok");
+    let listeners = proxy_listeners::open(upstream.address(), "");
+    let mut client = Frames::begin(listeners.plain, &[]);
+
+    // Afterwards the proxy has a connection to the upstream.
+    client.send_frame(HEADERS, WHOLE, 1, GET);
+    client.next_of(HEADERS);
+
+    let head = frame(HEADERS, END_HEADERS, 3, POST);
+    let messages = frame(DATA, 0, 3, MESSAGE).repeat(MESSAGES);
+    let end = frame(DATA, END_STREAM, 3, b"");
+    client.send(&[head, messages, end].concat());
+
+    client.next_of(HEADERS);
+    let requests = upstream.wait_for_requests(2);
+    assert_eq!(requests[1].body, MESSAGE.repeat(MESSAGES));
 }
