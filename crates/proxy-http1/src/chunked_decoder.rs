@@ -21,8 +21,14 @@ pub(crate) enum ChunkedDecoder {
     End,
 }
 
+/// Size of a piece below which the chunks after it are copied to it: a body in chunks of a byte would else
+/// cost each layer a frame for each byte.
+const JOINED_BELOW_BYTES: usize = 512;
+/// Size of a joined piece from which no further chunk is copied to it.
+const JOINED_BYTES: usize = 16 * 1024;
+
 impl ChunkedDecoder {
-    /// Takes the next piece of data, or the trailers, as far as `unread` contains them.
+    /// Takes the next data, or the trailers, as far as `unread` contains them. Small chunks are joined.
     pub(crate) fn next(&mut self, unread: &mut BytesMut) -> Option<Frame<Bytes>> {
         loop {
             match self {
@@ -38,7 +44,7 @@ impl ChunkedDecoder {
                     if *left == 0 {
                         *self = Self::DataEnd;
                     }
-                    return Some(Frame::data(piece));
+                    return Some(Frame::data(self.join(piece, unread)));
                 }
                 Self::DataEnd => {
                     if unread.len() < 2 {
@@ -60,6 +66,46 @@ impl ChunkedDecoder {
                 Self::End => return None,
             }
         }
+    }
+
+    /// Appends the chunks behind a small `piece` that have arrived.
+    fn join(&mut self, piece: Bytes, unread: &mut BytesMut) -> Bytes {
+        if JOINED_BELOW_BYTES <= piece.len() || !self.begin_chunk(unread) {
+            return piece;
+        }
+        let mut joined = BytesMut::from(&*piece);
+        while let Self::Data(left) = self {
+            let most = usize::try_from(*left).unwrap_or(usize::MAX);
+            let count = unread.len().min(most);
+            joined.extend_from_slice(unread.get(..count).unwrap_or_default());
+            unread.advance(count);
+            *left -= count as u64;
+            if *left > 0 {
+                break;
+            }
+            *self = Self::DataEnd;
+            if JOINED_BYTES <= joined.len() || !self.begin_chunk(unread) {
+                break;
+            }
+        }
+        joined.freeze()
+    }
+
+    /// Enters the chunk after the current one, if its size has arrived and it is not the last one.
+    fn begin_chunk(&mut self, unread: &mut BytesMut) -> bool {
+        if *self != Self::DataEnd {
+            return false;
+        }
+        let line = unread.get(2..).unwrap_or_default();
+        let Some(end) = memchr::memchr(b'\n', line) else {
+            return false;
+        };
+        let size = size(line.get(..end).unwrap_or_default());
+        if size > 0 {
+            unread.advance(2 + end + 1);
+            *self = Self::Data(size);
+        }
+        size > 0
     }
 
     /// Consumes the line break after the last data, and the end of a body without trailers, if they
@@ -132,6 +178,34 @@ mod tests {
 
         assert_eq!(data, b"ab");
         assert_eq!(reader, ChunkedDecoder::End);
+    }
+
+    #[test]
+    fn small_chunks_that_have_arrived_are_one_piece() {
+        let (mut unread, mut reader) = (BytesMut::new(), ChunkedDecoder::Size);
+        let large = [b"400\r\n", &[b'z'; 0x400][..], b"\r\n"].concat();
+        let chunks = [&b"1\r\na\r\n".repeat(3)[..], &large, b"1\r\nb\r\n3\r\nc"].concat();
+        unread.extend_from_slice(&chunks);
+
+        let mut pieces = Vec::new();
+        while let Some(frame) = reader.next(&mut unread) {
+            pieces.push(frame.into_data().unwrap().len());
+        }
+
+        assert_eq!(pieces, [3 + 0x400 + 1 + 1]);
+        assert_eq!(reader, ChunkedDecoder::Data(2));
+    }
+
+    #[test]
+    fn a_joined_piece_has_a_bound() {
+        let (mut unread, mut reader) = (BytesMut::new(), ChunkedDecoder::Size);
+        unread.extend_from_slice(&b"1\r\na\r\n".repeat(2 * JOINED_BYTES));
+
+        for _ in 0..2 {
+            let frame = reader.next(&mut unread).unwrap();
+            assert_eq!(frame.into_data().unwrap().len(), JOINED_BYTES);
+        }
+        assert!(reader.next(&mut unread).is_none());
     }
 
     #[test]

@@ -18,7 +18,7 @@ const COPY_MAX_BYTES: usize = 2048;
 const WRITE_AT_BYTES: usize = 16 * 1024;
 /// Maximum number of pieces of a body in one poll, before other tasks have their turn: pieces may have
 /// a single byte each. Twice what an HTTP/2 client's connection reads in a turn, so that the upload keeps up.
-const MAX_PIECES: u32 = 128;
+pub const MAX_PIECES: u32 = 128;
 
 /// Minimum remainder of a body for splicing; for less, a pipe costs more than it saves.
 const SPLICE_MIN_BYTES: u64 = 96 * 1024;

@@ -187,6 +187,10 @@ impl ResponseReader {
             if body.is_over() {
                 return Poll::Ready(None);
             }
+            if body.ends_turn() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             match ready!(self.poll_fill(cx, transport)) {
                 Ok(0) => {
                     if let Err(fault) = self.guard.eof() {

@@ -19,6 +19,8 @@ const POST_HOLD: &[u8] = b"\x83\x86\x04\x05/hold\x41\x06a.test";
 
 const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
 
+const GET_CRUMBS: &[u8] = b"\x82\x86\x04\x07/crumbs\x41\x06a.test";
+
 /// An attack that causes work without useful requests.
 #[derive(Debug)]
 pub(crate) struct Attack {
@@ -169,6 +171,22 @@ pub(crate) fn crumbs() -> Attack {
             || frame(HEADERS, END_HEADERS, 1, POST_HOLD),
             |_| frame(DATA, 0, 1, b"x"),
         )
+    }
+}
+
+/// Responses of which the upstream sends one byte at a time, until the buffers before a client that does not
+/// read are full.
+pub(crate) fn response_crumbs() -> Attack {
+    Attack {
+        at_once: 1,
+        most: 8,
+        reads: false,
+        end: End::Optional,
+        settings: &[(INITIAL_WINDOW, 0x7fff_ffff)],
+        opening: || frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000_u32.to_be_bytes()),
+        ..calmed(nothing, |round| {
+            frame(HEADERS, WHOLE, stream(round), GET_CRUMBS)
+        })
     }
 }
 

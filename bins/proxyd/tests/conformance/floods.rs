@@ -150,10 +150,13 @@ fn start(upstream: &Upstream) -> Proxyd {
     Proxyd::start(BINARY, &kdl)
 }
 
-/// Starts an upstream that sends a large response for `/large`, and holds responses for `/hold`.
+/// Starts an upstream that sends a large response for `/large`, one in chunks of a byte for `/crumbs`, and
+/// holds responses for `/hold`.
 fn upstream(held: &Gate) -> Upstream {
     let held = held.clone();
     let large = ok("x".repeat(256 * 1024));
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let crumbs = [head, &"1\r\nx\r\n".repeat(128 * 1024), "0\r\n\r\n"].concat();
     let small = ok("ok");
     Upstream::start(move |served| {
         while let Some(mut request) = served.head() {
@@ -163,8 +166,12 @@ fn upstream(held: &Gate) -> Upstream {
             if served.body(&mut request).is_none() {
                 return;
             }
-            let is_large = request.target == "/large";
-            if !served.send(if is_large { &large } else { &small }) {
+            let response: &[u8] = match &*request.target {
+                "/large" => &large,
+                "/crumbs" => crumbs.as_bytes(),
+                _ => &small,
+            };
+            if !served.send(response) {
                 return;
             }
         }
@@ -354,6 +361,11 @@ fn data_frames_full_of_padding_block_no_client() {
 #[test]
 fn crumbs_of_data_block_no_client() {
     assert_other_clients_are_served(&attacks::crumbs());
+}
+
+#[test]
+fn crumbs_of_responses_block_no_client() {
+    assert_other_clients_are_served(&attacks::response_crumbs());
 }
 
 #[test]

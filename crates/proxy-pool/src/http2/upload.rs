@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http_body::Body;
+use proxy_http1::MAX_PIECES;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -42,7 +43,7 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
 
     /// Ready when the body was sent completely.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
-        loop {
+        for _ in 0..MAX_PIECES {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
@@ -73,6 +74,8 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
                 }
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, UploadError>> {

@@ -5,6 +5,7 @@ use super::session::Session;
 use bytes::Bytes;
 use http_body::Body as _;
 use proxy_clock::{Deadline, MinDataRate, Timer};
+use proxy_http1::MAX_PIECES;
 use proxy_http3::{ErrorCode, write_data_header, write_trailers};
 use proxy_pipeline::Body;
 use quinn_proto::StreamId;
@@ -91,7 +92,7 @@ impl ResponseSender {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<(), BodySendError>> {
-        loop {
+        for _ in 0..MAX_PIECES {
             ready!(self.poll_send(cx, session, deadline))?;
             if self.is_last {
                 let finished = session.connection.finish(self.id);
@@ -125,6 +126,8 @@ impl ResponseSender {
                 }
             }
         }
+        cx.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Sends the unsent frames.

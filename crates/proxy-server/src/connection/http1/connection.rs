@@ -239,6 +239,10 @@ impl Source for Connection {
             if self.is_over() {
                 return Poll::Ready(None);
             }
+            if self.reader().ends_turn() {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if self.awaits_continue.take() {
                 self.send_continue.set(true);
             }

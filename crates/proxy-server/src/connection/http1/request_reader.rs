@@ -145,6 +145,11 @@ impl RequestReader {
         self.body.size_hint()
     }
 
+    /// Returns true, once, if other tasks should run before more of the body is read.
+    pub(crate) fn ends_turn(&mut self) -> bool {
+        self.body.ends_turn()
+    }
+
     /// The next available piece of the request's body.
     pub(crate) fn take_frame(&mut self) -> Option<Frame<Bytes>> {
         self.body.take(&mut self.unread)

@@ -16,8 +16,11 @@ pub(super) const GOAWAY_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// §4.4]
 const HPACK_ENTRY_LIFETIME: Duration = Duration::from_secs(30);
 
-/// Maximum number of response bytes of one connection that may wait for its socket.
+/// Maximum number of response bytes of one connection that may wait for its socket, with [`FRAME_BYTES`] for
+/// each frame.
 const MAX_WAITING_BYTES: usize = 256 * 1024;
+/// Memory for a frame that waits, without its data: frames may have a byte each.
+const FRAME_BYTES: usize = 256;
 
 /// Number of frames after which a connection reads no further input until other tasks of the worker were
 /// polled. A client that sends thousands of tiny frames at once delays no other client by all of them.
@@ -202,11 +205,12 @@ impl Session {
         was
     }
 
-    /// Counts `bytes` of a stream not yet written to the socket.
+    /// Counts a frame with this number of bytes that is not yet written to the socket.
     #[inline]
     pub(super) fn add_unsent(&self, bytes: usize) {
+        let unsent = self.unsent_bytes.get();
         self.unsent_bytes
-            .set(self.unsent_bytes.get().saturating_add(bytes));
+            .set(unsent.saturating_add(bytes + FRAME_BYTES));
     }
 
     /// Returns true if streams must wait until the socket has accepted earlier data. Registers the
