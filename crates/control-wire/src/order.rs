@@ -56,7 +56,7 @@ pub struct Order {
     pub bundle: BundleId,
     /// SHA-256 of the archive, Base64-URL.
     pub digest: String,
-    /// Grows with every order to this node. A node rejects an order whose counter is not higher.
+    /// Grows with every order to this node. A node rejects an order with a counter that is not higher.
     pub counter: u64,
     /// The key that signed.
     pub kid: SigningKeyId,

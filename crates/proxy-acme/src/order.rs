@@ -58,7 +58,7 @@ impl RequestedOrder {
 
 /// Obtains a certificate with a new key, replacing `replaced` if the authority supports that.
 /// Returns key and chain in PEM. `requested` is an order to finish before a new one is placed;
-/// afterwards it is the order whose result is unknown, if there is one.
+/// afterwards it is the order with an unknown result, if there is one.
 pub(crate) async fn obtain(
     settings: &AcmeSettings,
     account: &Account,

@@ -13,8 +13,8 @@ pub struct BodyDecoder {
     has_small_chunks: bool,
 }
 
-/// Maximum bytes of chunk sizes and line breaks in a piece of data whose reader goes on at once: above, the
-/// chunks are so small that thousands of them are in one read.
+/// Maximum bytes of chunk sizes and line breaks in a piece of data, without an end of the reader's turn: above,
+/// the chunks are so small that thousands of them are in one read.
 const MAX_FRAMING_BYTES: usize = 1024;
 
 #[derive(Debug)]

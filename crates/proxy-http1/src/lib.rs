@@ -22,7 +22,7 @@ pub use body_decoder::BodyDecoder;
 pub use body_length::BodyLength;
 pub use buffer_pool::{bound_map, lines, recycle_map};
 pub use fields::{Head, write_line};
-pub use message_writer::{Framing, MAX_PIECES, MessageWriter, WriteError};
+pub use message_writer::{Framing, MAX_TURN_PIECES, MessageWriter, WriteError};
 pub use read_strategy::{ReadStrategy, limit_large_reads, poll_hang_up};
 pub use request::{RawTarget, RequestHead, read_request, write_request};
 pub use response::{ResponseHead, read_response, read_verbatim};

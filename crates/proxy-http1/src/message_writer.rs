@@ -18,7 +18,7 @@ const COPY_MAX_BYTES: usize = 2048;
 const WRITE_AT_BYTES: usize = 16 * 1024;
 /// Maximum number of pieces of a body in one poll, before other tasks have their turn: pieces may have
 /// a single byte each. Twice what an HTTP/2 client's connection reads in a turn, so that the upload keeps up.
-pub const MAX_PIECES: u32 = 128;
+pub const MAX_TURN_PIECES: u32 = 128;
 
 /// Minimum remainder of a body for splicing; for less, a pipe costs more than it saves.
 const SPLICE_MIN_BYTES: u64 = 96 * 1024;
@@ -228,7 +228,7 @@ impl<B: Body<Data = Bytes> + SpliceFrom + Unpin> MessageWriter<B> {
         cx: &mut Context<'_>,
         to: &mut (impl AsyncWrite + SpliceTo + Unpin),
     ) -> Poll<Result<(), WriteError>> {
-        let mut left_pieces = MAX_PIECES;
+        let mut left_pieces = MAX_TURN_PIECES;
         loop {
             if self.body.is_some() {
                 let gathered = if self.may_splice(to) {
@@ -482,7 +482,7 @@ mod tests {
 
     #[test]
     fn a_body_in_many_pieces_lets_other_tasks_run() {
-        let body = Pieces(vec![Bytes::from_static(b"x"); 3 * MAX_PIECES as usize]);
+        let body = Pieces(vec![Bytes::from_static(b"x"); 3 * MAX_TURN_PIECES as usize]);
         let mut outgoing = MessageWriter::default();
         outgoing.begin(Some((body, Framing::UntilClose)));
         let woken = Arc::new(Woken::default());
@@ -492,10 +492,10 @@ mod tests {
         let written = outgoing.poll(cx, &mut tokio::io::sink());
 
         assert!(written.is_pending());
-        assert_eq!(outgoing.sent(), u64::from(MAX_PIECES));
+        assert_eq!(outgoing.sent(), u64::from(MAX_TURN_PIECES));
         assert!(woken.0.load(Ordering::Relaxed));
         let mut polls = 1..10;
         assert!(polls.any(|_| outgoing.poll(cx, &mut tokio::io::sink()).is_ready()));
-        assert_eq!(outgoing.sent(), 3 * u64::from(MAX_PIECES));
+        assert_eq!(outgoing.sent(), 3 * u64::from(MAX_TURN_PIECES));
     }
 }

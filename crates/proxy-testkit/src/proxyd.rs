@@ -296,8 +296,7 @@ impl Proxyd {
         self.process.open_files()
     }
 
-    /// Number of open file descriptors by kind, from `/proc`: sockets, pipes, timers, files. Files of the kernel
-    /// are omitted: the process opens them again and again, each for a moment.
+    /// Number of open file descriptors by kind, from `/proc`: sockets, pipes, timers, files.
     #[must_use]
     pub fn files_by_kind(&self) -> BTreeMap<String, usize> {
         self.process.files_by_kind()

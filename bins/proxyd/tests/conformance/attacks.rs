@@ -19,7 +19,9 @@ const POST_HOLD: &[u8] = b"\x83\x86\x04\x05/hold\x41\x06a.test";
 
 const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
 
-const GET_CRUMBS: &[u8] = b"\x82\x86\x04\x07/crumbs\x41\x06a.test";
+const POST_UNREAD: &[u8] = b"\x83\x86\x04\x07/unread\x41\x06a.test";
+
+const GET_CHUNKS: &[u8] = b"\x82\x86\x04\x07/chunks\x41\x06a.test";
 
 /// An attack that causes work without useful requests.
 #[derive(Debug)]
@@ -161,12 +163,10 @@ pub(crate) fn padded_data() -> Attack {
     calmed(begun_upload, |_| frame(DATA, PADDED, 1, &[3, 0, 0, 0]))
 }
 
-/// Little data per frame, for an upstream that does not read it. It is forwarded until the buffers between
-/// proxy and upstream are full; then the connection is closed.
-pub(crate) fn crumbs() -> Attack {
+/// Little data per frame, on requests that wait for a connection to their upstream.
+pub(crate) fn one_byte_data() -> Attack {
     Attack {
         at_once: 2000,
-        end: End::Optional,
         ..calmed(
             || frame(HEADERS, END_HEADERS, 1, POST_HOLD),
             |_| frame(DATA, 0, 1, b"x"),
@@ -174,9 +174,18 @@ pub(crate) fn crumbs() -> Attack {
     }
 }
 
+/// Like [`one_byte_data`], on requests that are forwarded until the buffers between proxy and upstream are full.
+pub(crate) fn forwarded_one_byte_data() -> Attack {
+    Attack {
+        opening: || frame(HEADERS, END_HEADERS, 1, POST_UNREAD),
+        end: End::Optional,
+        ..one_byte_data()
+    }
+}
+
 /// Responses of which the upstream sends one byte at a time, until the buffers before a client that does not
 /// read are full.
-pub(crate) fn response_crumbs() -> Attack {
+pub(crate) fn one_byte_chunks() -> Attack {
     Attack {
         at_once: 1,
         most: 8,
@@ -185,7 +194,7 @@ pub(crate) fn response_crumbs() -> Attack {
         settings: &[(INITIAL_WINDOW, 0x7fff_ffff)],
         opening: || frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000_u32.to_be_bytes()),
         ..calmed(nothing, |round| {
-            frame(HEADERS, WHOLE, stream(round), GET_CRUMBS)
+            frame(HEADERS, WHOLE, stream(round), GET_CHUNKS)
         })
     }
 }

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const BINARY: &str = env!("CARGO_BIN_EXE_proxyd");
 const ATTACKERS: usize = 4;
 const MIN_ATTACK: Duration = Duration::from_millis(2500);
+/// Number of requests of each well-behaved client before an attack.
+const FIRST_VISITS: usize = 20;
 /// Minimum number of requests of each well-behaved client.
 const MIN_VISITS: usize = 50;
 /// Maximum duration of an attack if these clients are slow.
@@ -142,25 +144,31 @@ fn start(upstream: &Upstream) -> Proxyd {
                 timeouts {{ write-idle-secs 1 }}
             }}
         }}
-        routes {{ route "all" {{ upstream "u" }} }}
-        upstreams {{ upstream "u" {{ target "{address}" }} }}
+        routes {{
+            route "all" {{ upstream "u" }}
+            route "held" {{ matches {{ path "/hold" }}; upstream "one" }}
+        }}
+        upstreams {{
+            upstream "u" {{ target "{address}" }}
+            upstream "one" {{ target "{address}"; connection-pool {{ max-connections 1 }} }}
+        }}
         system {{ worker-threads 1 }}
         "#
     );
     Proxyd::start(BINARY, &kdl)
 }
 
-/// Starts an upstream that sends a large response for `/large`, one in chunks of a byte for `/crumbs`, and
-/// holds responses for `/hold`.
+/// Starts an upstream that sends a large response for `/large`, one in chunks of a byte for `/chunks`, and
+/// neither reads nor answers `/hold` and `/unread` before `held` opens.
 fn upstream(held: &Gate) -> Upstream {
     let held = held.clone();
     let large = ok("x".repeat(256 * 1024));
     let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let crumbs = [head, &"1\r\nx\r\n".repeat(128 * 1024), "0\r\n\r\n"].concat();
+    let chunks = [head, &"1\r\nx\r\n".repeat(128 * 1024), "0\r\n\r\n"].concat();
     let small = ok("ok");
     Upstream::start(move |served| {
         while let Some(mut request) = served.head() {
-            if request.target == "/hold" {
+            if ["/hold", "/unread"].contains(&&*request.target) {
                 return held.wait();
             }
             if served.body(&mut request).is_none() {
@@ -168,7 +176,7 @@ fn upstream(held: &Gate) -> Upstream {
             }
             let response: &[u8] = match &*request.target {
                 "/large" => &large,
-                "/crumbs" => crumbs.as_bytes(),
+                "/chunks" => chunks.as_bytes(),
                 _ => &small,
             };
             if !served.send(response) {
@@ -214,20 +222,22 @@ fn run_attack(attack: &Attack) -> FloodRun {
 /// Runs the attacks, with new connections in place of closed ones. Returns the maximum growth of
 /// the proxy's memory.
 fn assault(attack: &Attack, proxyd: &Proxyd, visits: &[Visits]) -> (Ends, u64) {
+    let all_have = |count: usize| {
+        let mut answered = visits
+            .iter()
+            .map(|one| one.answered.load(Ordering::Relaxed));
+        answered.all(|answered| count <= answered)
+    };
     // Well-behaved clients start first, so that their memory does not count as growth.
-    thread::park_timeout(Duration::from_millis(200));
+    while !all_have(FIRST_VISITS) {
+        thread::park_timeout(ROUND_PAUSE);
+    }
     let before = proxyd.rss_bytes();
     let begun = Instant::now();
     let (mut ends, mut most) = (Ends::default(), before);
     let new = || Attacker::new(attack, proxyd.address());
     let mut attackers: Vec<Attacker<'_>> = (0..ATTACKERS).map(|_| new()).collect();
-    let is_seen = || {
-        let mut answered = visits
-            .iter()
-            .map(|one| one.answered.load(Ordering::Relaxed));
-        answered.all(|answered| MIN_VISITS <= answered)
-    };
-    while begun.elapsed() < MIN_ATTACK || !is_seen() && begun.elapsed() < MAX_ATTACK {
+    while begun.elapsed() < MIN_ATTACK || !all_have(MIN_VISITS) && begun.elapsed() < MAX_ATTACK {
         for attacker in &mut attackers {
             if !attacker.go_on(&mut ends) {
                 *attacker = new();
@@ -359,13 +369,18 @@ fn data_frames_full_of_padding_block_no_client() {
 }
 
 #[test]
-fn crumbs_of_data_block_no_client() {
-    assert_other_clients_are_served(&attacks::crumbs());
+fn data_frames_of_one_byte_block_no_client() {
+    assert_other_clients_are_served(&attacks::one_byte_data());
 }
 
 #[test]
-fn crumbs_of_responses_block_no_client() {
-    assert_other_clients_are_served(&attacks::response_crumbs());
+fn data_frames_of_one_byte_that_are_forwarded_block_no_client() {
+    assert_other_clients_are_served(&attacks::forwarded_one_byte_data());
+}
+
+#[test]
+fn responses_in_chunks_of_one_byte_block_no_client() {
+    assert_other_clients_are_served(&attacks::one_byte_chunks());
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn a_body_that_drips_over_tls_is_answered_408() {
             served.send(ok("ok"));
         }
     });
-    let listener = over_tls("") + "; timeouts { body-idle-ms 600 }";
+    let listener = over_tls("") + "; timeouts { body-idle-ms 2500 }";
     let proxyd = start(&to(&upstream, &listener), &[("site", &site)]);
 
     block_on(async {
@@ -101,13 +101,16 @@ fn a_body_that_drips_over_tls_is_answered_408() {
         assert_eq!(client.get("a.test", "/").await.0, 200);
         let head = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9999\r\n\r\n";
         client.stream.write_all(head).await.unwrap();
+        let mut drops = 0;
         while timeout(BYTE_INTERVAL, client.stream.get_ref().0.readable())
             .await
             .is_err()
         {
             client.stream.write_all(b"x").await.unwrap();
             client.stream.flush().await.unwrap();
+            drops += 1;
         }
+        assert!(5 < drops, "only {drops}");
         let (head, _) = client.response().await;
         assert!(head.starts_with("http/1.1 408 "), "{head}");
     });
@@ -143,8 +146,8 @@ fn a_grpc_call_that_only_sends_heartbeats_continues() {
         let grpc = "application/grpc".parse().unwrap();
         request.headers_mut().insert("content-type", grpc);
         let (mut response, mut stream) = http.begin(request).await;
-        // Longer than the idle timeout.
-        for _ in 0..60 {
+        // More than twice the idle timeout.
+        for _ in 0..110 {
             assert!(timeout(BYTE_INTERVAL, &mut response).await.is_err());
             stream.send_data("x".into(), false).unwrap();
         }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http_body::Body;
-use proxy_http1::MAX_PIECES;
+use proxy_http1::MAX_TURN_PIECES;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -43,7 +43,7 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
 
     /// Ready when the body was sent completely.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
-        for _ in 0..MAX_PIECES {
+        for _ in 0..MAX_TURN_PIECES {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));

@@ -5,7 +5,7 @@ use super::session::Session;
 use bytes::Bytes;
 use http_body::Body as _;
 use proxy_clock::{Deadline, MinDataRate, Timer};
-use proxy_http1::MAX_PIECES;
+use proxy_http1::MAX_TURN_PIECES;
 use proxy_http3::{ErrorCode, write_data_header, write_trailers};
 use proxy_pipeline::Body;
 use quinn_proto::StreamId;
@@ -92,7 +92,7 @@ impl ResponseSender {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<(), BodySendError>> {
-        for _ in 0..MAX_PIECES {
+        for _ in 0..MAX_TURN_PIECES {
             ready!(self.poll_send(cx, session, deadline))?;
             if self.is_last {
                 let finished = session.connection.finish(self.id);

@@ -117,9 +117,6 @@ impl Process {
                 continue;
             };
             let name = leads_to.to_string_lossy().into_owned();
-            if name.starts_with("/proc/") || name.starts_with("/sys/") {
-                continue;
-            }
             let kind = match name.split_once(":[") {
                 Some((kind @ ("socket" | "pipe"), _)) => kind.to_owned(),
                 None if name.starts_with('/') && !name.starts_with("/dev/") => "file".to_owned(),

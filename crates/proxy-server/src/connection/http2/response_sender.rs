@@ -5,7 +5,7 @@ use bytes::Bytes;
 use h2::{Reason as Code, SendStream};
 use http_body::Body as _;
 use proxy_clock::{Deadline, MinDataRate, Timer};
-use proxy_http1::MAX_PIECES;
+use proxy_http1::MAX_TURN_PIECES;
 use proxy_pipeline::Body;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -76,7 +76,7 @@ impl ResponseSender {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<(), BodySendError>> {
-        for _ in 0..MAX_PIECES {
+        for _ in 0..MAX_TURN_PIECES {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx, session, deadline))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
