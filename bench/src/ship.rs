@@ -14,7 +14,7 @@ use xtask_kit::folder;
 use xtask_kit::llvm_profdata;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
-use xtask_kit::workspace::Workspace;
+use xtask_kit::workspace::{OPTIMISED, Workspace};
 
 /// Vectorizes short loops. Loops over the bytes of names and values have 8 to 40 iterations; LLVM
 /// would not vectorize those with fewer than 16 on average, although two vectors suffice for most.
@@ -62,16 +62,8 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf, TaskError> {
 /// Builds `proxyd` in the build profile `guard`; returns its path.
 pub(crate) fn build_guarded(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     say("guard: building proxyd");
-    let arguments = [
-        "build",
-        "--profile",
-        "guard",
-        "--locked",
-        "--quiet",
-        "--package",
-        "proxyd",
-    ];
-    command::run(&mut workspace.cargo(&arguments))?;
+    let arguments = ["build", "--locked", "--quiet", "--package", "proxyd"];
+    command::run(workspace.cargo(&arguments).args(OPTIMISED))?;
     Ok(workspace.target_dir()?.join("guard/proxyd"))
 }
 

@@ -10,11 +10,11 @@ use crate::grid::Grid;
 use crate::servers::environment::{BACKEND_PORT, Environment, HUNG_PORT, LoadBuild};
 use crate::servers::running::{Run, Running};
 use crate::servers::server::{OURS, Program, RouteKind, Server, Setup};
+use crate::ship::build_guarded;
 use proxy_load::clock::{self, Stopwatch};
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
-use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
 use xtask_kit::terminal::say;
 use xtask_kit::workspace::Workspace;
@@ -63,9 +63,7 @@ const RISING: Duration = Duration::from_secs(3);
 /// # Errors
 /// The environment failed, or an uninvolved request to `proxyd` did.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
-    let build = ["build", "--locked", "--quiet", "--release", "--package"];
-    command::run(workspace.cargo(&build).arg("proxyd"))?;
-    let proxyd = workspace.target_dir()?.join("release").join("proxyd");
+    let proxyd = build_guarded(workspace)?;
     let environment = Environment::prepare(workspace, LoadBuild::Debug, proxyd)?;
     let _well = WellTarget::start(BACKEND_PORT)?;
     let mut bad = 0;

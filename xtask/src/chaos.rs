@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::PathBuf;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
-use xtask_kit::workspace::Workspace;
+use xtask_kit::workspace::{OPTIMISED, Workspace};
 
 /// Duration and kinds of faults.
 #[derive(Args, Clone, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct Options {
     upgrade_from: Option<PathBuf>,
     /// Build with optimisation
     #[arg(long)]
-    release: bool,
+    optimised: bool,
 }
 
 /// Runs the chosen test, which prints faults, outcomes and resource use.
@@ -42,8 +42,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
         _ => ("proxyd", "soak", "chaos::"),
     };
     let mut test = workspace.cargo(&["test", "--locked", "--package", package, "--test", binary]);
-    if options.release {
-        test.arg("--release");
+    if options.optimised {
+        test.args(OPTIMISED);
     }
     test.args(["--", module, "--nocapture"]);
     let seconds = options.seconds;

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
-use xtask_kit::workspace::Workspace;
+use xtask_kit::workspace::{OPTIMISED, Workspace};
 
 /// Options of a simulation. Without `--faults`, `--planted`, `--steps`, `--heartbeats`, `--polls`, `--browsers` and
 /// `--month` a good bundle is rolled out.
@@ -113,7 +113,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
         } => ("fleet", "heartbeats::"),
         _ => ("simulation", ""),
     };
-    let mut run = workspace.cargo(&["test", "--locked", "--release", "--package", "controld"]);
+    let mut run = workspace.cargo(&["test", "--locked", "--package", "controld"]);
+    run.args(OPTIMISED);
     run.args(["--test", test, "--", module, "--nocapture"]);
     // A log line per request would distort the measurement.
     run.env("RUST_LOG", "warn");
@@ -137,7 +138,8 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<(), TaskEr
 /// Simulates a month of database content. Calls the interface without a network, with simulated
 /// time.
 fn run_month(workspace: &Workspace, nodes: u32) -> Result<(), TaskError> {
-    let mut run = workspace.cargo(&["test", "--locked", "--release", "--package", "control-api"]);
+    let mut run = workspace.cargo(&["test", "--locked", "--package", "control-api"]);
+    run.args(OPTIMISED);
     run.args(["--test", "api", "--", "month::", "--nocapture"]);
     run.env("CONTROLD_MONTH", nodes.to_string());
     command::run(&mut run)

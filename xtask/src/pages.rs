@@ -4,14 +4,14 @@
 use std::process::Command;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
-use xtask_kit::workspace::Workspace;
+use xtask_kit::workspace::{OPTIMISED, Workspace};
 
 const PICTURES: &str = "docs/operate/tutorial";
 const MAX_PAGE_MILLIS: &str = "100";
 
 /// Renders every page of a large project without a network, and prints the times.
 pub(crate) fn measure(workspace: &Workspace) -> Result<(), TaskError> {
-    let mut run = tests(workspace, &["--release"]);
+    let mut run = tests(workspace, &OPTIMISED);
     run.args(["large::", "--nocapture"]);
     run.env("CONTROLD_PAGE_MILLIS", MAX_PAGE_MILLIS);
     command::run(&mut run)

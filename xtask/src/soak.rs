@@ -3,7 +3,7 @@
 use clap::Args;
 use xtask_kit::command;
 use xtask_kit::task_error::TaskError;
-use xtask_kit::workspace::Workspace;
+use xtask_kit::workspace::{OPTIMISED, Workspace};
 
 /// Number of operations.
 #[derive(Args, Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     target_reloads: usize,
     /// Build proxyd with optimisation
     #[arg(long)]
-    release: bool,
+    optimised: bool,
 }
 
 /// Runs the soak tests, one after the other. Each prints its counts.
@@ -32,11 +32,11 @@ pub(crate) fn run(workspace: &Workspace, options: Options) -> Result<(), TaskErr
         upgrades,
         pause,
         target_reloads,
-        release,
+        optimised,
     } = options;
     let mut test = workspace.cargo(&["test", "--locked", "--package", "proxyd", "--test", "soak"]);
-    if release {
-        test.arg("--release");
+    if optimised {
+        test.args(OPTIMISED);
     }
     test.args([
         "--",
