@@ -17,7 +17,7 @@ use tokio::time::sleep;
 /// Maximum number of connections. Each has a thread, a page cache of half a MiB, the schema and its
 /// prepared statements: about 4 MiB. More readers than cores gain nothing, because uncached pages
 /// come from the system's file cache.
-pub(crate) const MAX_CONNECTIONS: u32 = 8;
+pub(crate) const MAX_CONNECTIONS: u32 = 6;
 /// Statements that set up a new connection.
 pub(crate) const SETUP: &str =
     "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -512";
