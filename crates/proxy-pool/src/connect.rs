@@ -2,8 +2,8 @@
 
 use crate::error::ConnectError;
 use crate::limit::ConnectionLimit;
-use crate::tls_stream::UpstreamTlsStream;
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
+use crate::transport::UpstreamTlsStream;
 use proxy_tls::ClientTls;
 use rustix::io::Errno;
 use std::io;

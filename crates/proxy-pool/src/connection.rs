@@ -4,7 +4,7 @@ use crate::error::SendError;
 use crate::http2::Tunnel;
 use crate::limit::{ConnectionPermit, IdleMark};
 use crate::response_reader::{ExpectedResponse, ResponseReader};
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{Request, Response, StatusCode};

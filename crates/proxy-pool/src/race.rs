@@ -3,7 +3,7 @@
 use crate::connect::{ConnectSettings, connect_once};
 use crate::error::ConnectError;
 use crate::limit::ConnectionPermit;
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
 use proxy_clock::{Clock, RequestTimers, TICK, Tick, Timer};
 use std::future::poll_fn;
 use std::io::ErrorKind;

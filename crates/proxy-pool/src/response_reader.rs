@@ -1,7 +1,7 @@
 //! The response reader of an HTTP/1.1 connection: validates input on arrival, then parses it.
 
 use crate::error::SendError;
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
 use bytes::{Bytes, BytesMut};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};

@@ -252,25 +252,40 @@ fn open_uploads(proxyd: &Proxyd, count: usize, bytes: usize) -> Vec<TcpStream> {
 
 #[test]
 fn buffered_uploads_stay_under_the_limit_and_small_ones_are_served() {
+    const UPLOAD_BYTES: usize = 10_000_000;
     let upstream = Upstream::echo();
     let limits = "limits { max-memory-bytes 100000000; max-body-buffer-bytes \"64MiB\"; \
-                  max-body-size-bytes \"64MiB\" }";
-    let proxyd = Config::through(&upstream, "buffer-requests #true")
-        .top(limits)
-        .start();
+                  max-body-size-bytes \"64MiB\"; max-connections-per-client 4000 }";
+    for uploads in [30, 300, 3_000] {
+        let proxyd = Config::through(&upstream, "buffer-requests #true")
+            .top(limits)
+            .start();
 
-    let clients = open_uploads(&proxyd, 30, 10_000_000);
+        let clients = open_uploads(&proxyd, uploads, UPLOAD_BYTES);
 
-    let small = "small ".repeat(2_000);
-    assert_eq!(proxyd.connect().ask(post("/", &small)).text(), small);
-    let peak = proxyd.peak_rss_bytes();
-    assert!(peak < 110_000_000, "{peak}");
-    assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 0);
-    let refused = proxyd.stdout().find(0, |record| {
-        record.text("reason") == "memory_pressure" && record.number("status").is_some()
-    });
-    assert_eq!(refused.number("status"), Some(503.0));
-    drop(clients);
+        let small = "small ".repeat(2_000);
+        assert_eq!(proxyd.connect().ask(post("/", &small)).text(), small);
+        let peak = proxyd.peak_rss_bytes();
+        assert!(peak < 110_000_000, "{peak}");
+        assert_eq!(sample(&proxyd, "proxy_memory_shedding"), 0);
+        let refused = proxyd.stdout().find(0, |record| {
+            record.text("reason") == "memory_pressure" && record.number("status").is_some()
+        });
+        assert_eq!(refused.number("status"), Some(503.0));
+        let refused = sample(&proxyd, "proxy_errors_total{reason=\"memory_pressure\"}");
+        drop(clients);
+
+        let dropped_at = Instant::now();
+        let large = "large ".repeat(UPLOAD_BYTES / 6);
+        while proxyd.connect().ask(post("/", &large)).status != 200 {
+            assert!(dropped_at.elapsed() < Duration::from_secs(5));
+        }
+        println!(
+            "{uploads} uploads: {} MB at the peak, {refused} refused, {:?} until one of 10 MB is accepted",
+            peak / 1_000_000,
+            dropped_at.elapsed()
+        );
+    }
 }
 
 #[test]

@@ -7,7 +7,9 @@ use crate::frames::{
 use std::iter::repeat_n;
 
 /// `SETTINGS_INITIAL_WINDOW_SIZE`. [RFC 9113 §6.5.2]
-const INITIAL_WINDOW: u16 = 4;
+pub(crate) const INITIAL_WINDOW: u16 = 4;
+/// A window without effect, in bytes.
+pub(crate) const LARGE_WINDOW: u32 = 0x7fff_0000;
 
 /// `GET http://a.test/` in HPACK.
 pub(crate) const GET: &[u8] = b"\x82\x84\x86\x41\x06a.test";
@@ -21,7 +23,16 @@ const GET_LARGE: &[u8] = b"\x82\x86\x04\x06/large\x41\x06a.test";
 
 const POST_UNREAD: &[u8] = b"\x83\x86\x04\x07/unread\x41\x06a.test";
 
+const POST_STALLED: &[u8] = b"\x83\x86\x04\x08/stalled\x41\x06a.test";
+
 const GET_CHUNKS: &[u8] = b"\x82\x86\x04\x07/chunks\x41\x06a.test";
+
+/// Number of requests of one connection to a target that reads nothing.
+const STALLED_UPLOADS: u32 = 30;
+/// The first of those that send one byte at a time.
+const FIRST_OF_ONE_BYTE: u32 = 16;
+/// The default of `SETTINGS_MAX_FRAME_SIZE`, in bytes.
+const FRAME_BYTES: usize = 16 * 1024;
 
 /// An attack that causes work without useful requests.
 #[derive(Debug)]
@@ -183,6 +194,29 @@ pub(crate) fn forwarded_one_byte_data() -> Attack {
     }
 }
 
+/// Uploads to an HTTP/2 target that grants large windows and reads nothing: half of them fill the socket to it, the
+/// others send one byte at a time.
+pub(crate) fn stalled_one_byte_data() -> Attack {
+    Attack {
+        at_once: 1,
+        opening: || {
+            let open = |number| frame(HEADERS, END_HEADERS, stream(number), POST_STALLED);
+            (0..STALLED_UPLOADS).flat_map(open).collect()
+        },
+        // The first round only waits: the connection's window has its full size after the proxy's first frames.
+        round: |round| match round {
+            0 => Vec::new(),
+            1..FIRST_OF_ONE_BYTE => frame(DATA, 0, stream(round), &[b'x'; FRAME_BYTES]).repeat(3),
+            _ => {
+                let of_one_byte = |number| frame(DATA, 0, stream(number), b"x").repeat(100);
+                let uploads = FIRST_OF_ONE_BYTE..STALLED_UPLOADS;
+                uploads.flat_map(of_one_byte).collect()
+            }
+        },
+        ..forwarded_one_byte_data()
+    }
+}
+
 /// Responses of which the upstream sends one byte at a time, until the buffers before a client that does not
 /// read are full.
 pub(crate) fn one_byte_chunks() -> Attack {
@@ -191,8 +225,8 @@ pub(crate) fn one_byte_chunks() -> Attack {
         most: 8,
         reads: false,
         end: End::Optional,
-        settings: &[(INITIAL_WINDOW, 0x7fff_ffff)],
-        opening: || frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000_u32.to_be_bytes()),
+        settings: &[(INITIAL_WINDOW, LARGE_WINDOW)],
+        opening: || frame(WINDOW_UPDATE, 0, 0, &LARGE_WINDOW.to_be_bytes()),
         ..calmed(nothing, |round| {
             frame(HEADERS, WHOLE, stream(round), GET_CHUNKS)
         })
@@ -223,8 +257,8 @@ pub(crate) fn closed_windows() -> Attack {
 /// Like [`closed_windows`], with large windows and a socket that is never read.
 pub(crate) fn deaf() -> Attack {
     Attack {
-        settings: &[(INITIAL_WINDOW, 0x7fff_ffff)],
-        opening: || frame(WINDOW_UPDATE, 0, 0, &0x7fff_0000_u32.to_be_bytes()),
+        settings: &[(INITIAL_WINDOW, LARGE_WINDOW)],
+        opening: || frame(WINDOW_UPDATE, 0, 0, &LARGE_WINDOW.to_be_bytes()),
         reads: false,
         end: End::Closed,
         ..calmed(nothing, get_large)

@@ -6,10 +6,12 @@
 )]
 
 use crate::alone::alone;
-use crate::attacks::{self, Attack, End};
+use crate::attacks::{self, Attack, End, INITIAL_WINDOW, LARGE_WINDOW};
 use crate::bystander::{Visits, Waits, by_http1, by_http2};
 use crate::cpu_time::foreign_time;
-use crate::frames::{ENHANCE_YOUR_CALM, Frame, GOAWAY, RST_STREAM, opening};
+use crate::frames::{
+    ENHANCE_YOUR_CALM, Frame, GOAWAY, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, opening,
+};
 use proxy_testkit::{Gate, Proxyd, Upstream, ok};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -133,8 +135,8 @@ impl<'a> Attacker<'a> {
     }
 }
 
-fn start(upstream: &Upstream) -> Proxyd {
-    let address = upstream.address();
+fn start(upstream: &Upstream, stalled: &Upstream) -> Proxyd {
+    let (address, stalled) = (upstream.address(), stalled.address());
     let kdl = format!(
         r#"
         listeners {{
@@ -146,10 +148,12 @@ fn start(upstream: &Upstream) -> Proxyd {
         }}
         routes {{
             route "all" {{ upstream "u" }}
+            route "stalled" {{ matches {{ path "/stalled" }}; upstream "stalled" }}
             route "held" {{ matches {{ path "/hold" }}; upstream "one" }}
         }}
         upstreams {{
             upstream "u" {{ target "{address}" }}
+            upstream "stalled" {{ target "{stalled}"; protocol "h2"; connection-pool {{ max-connections 1 }} }}
             upstream "one" {{ target "{address}"; connection-pool {{ max-connections 1 }} }}
         }}
         system {{ worker-threads 1 }}
@@ -186,13 +190,33 @@ fn upstream(held: &Gate) -> Upstream {
     })
 }
 
+/// Starts an HTTP/2 target that grants large windows, and reads nothing before `held` opens.
+fn stalled(held: &Gate) -> Upstream {
+    let held = held.clone();
+    let settings = [
+        &INITIAL_WINDOW.to_be_bytes()[..],
+        &LARGE_WINDOW.to_be_bytes(),
+    ]
+    .concat();
+    let granted = [
+        frame(SETTINGS, 0, 0, &settings),
+        frame(WINDOW_UPDATE, 0, 0, &LARGE_WINDOW.to_be_bytes()),
+    ];
+    let granted = granted.concat();
+    Upstream::start(move |served| {
+        served.send(&granted);
+        held.wait();
+    })
+}
+
 fn run_attack(attack: &Attack) -> FloodRun {
     let held = Gate::new();
     let upstream = upstream(&held);
-    let proxyd = start(&upstream);
+    let stalled = stalled(&held);
+    let proxyd = start(&upstream, &stalled);
     // A proxy without an attack: delays of its clients are caused by the machine and the attackers'
     // load.
-    let undisturbed = start(&upstream);
+    let undisturbed = start(&upstream, &stalled);
     let visits: [Visits; 3] = Default::default();
     let [over_http1, over_http2, elsewhere] = &visits;
     let own = [&proxyd, &undisturbed].map(|proxyd| proxyd.id().to_string());
@@ -376,6 +400,11 @@ fn data_frames_of_one_byte_block_no_client() {
 #[test]
 fn data_frames_of_one_byte_that_are_forwarded_block_no_client() {
     assert_other_clients_are_served(&attacks::forwarded_one_byte_data());
+}
+
+#[test]
+fn data_frames_of_one_byte_to_a_target_that_reads_nothing_block_no_client() {
+    assert_other_clients_are_served(&attacks::stalled_one_byte_data());
 }
 
 #[test]

@@ -3,7 +3,8 @@
 use super::io::Http2Io;
 use super::keep_alive_ping::KeepAlivePing;
 use crate::limit::{ConnectionPermit, IdleMark, PoolMember};
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
+use crate::unsent_frames::UnsentFrames;
 use bytes::Bytes;
 use h2::client::{Builder, Connection, SendRequest};
 use h2::{Ping, PingPong};
@@ -36,6 +37,8 @@ const HEADER_LIST: u32 = 128 * 1024;
 pub(super) struct Http2Connection {
     sender: SendRequest<Bytes>,
     keep_alive: Rc<KeepAlivePing>,
+    /// Uploads and tunnels that wait for the socket.
+    unsent: Rc<UnsentFrames>,
     clock: Rc<Clock>,
     open_streams: Cell<u32>,
     since: Tick,
@@ -64,7 +67,8 @@ impl Http2Connection {
     ) -> Result<Rc<Self>, h2::Error> {
         let clock = Rc::clone(keep_alive.clock());
         let keep_alive = Rc::new(keep_alive);
-        let io = Http2Io::new(transport, Rc::clone(&keep_alive));
+        let unsent = Rc::<UnsentFrames>::default();
+        let io = Http2Io::new(transport, Rc::clone(&keep_alive), Rc::clone(&unsent));
         let mut builder = Builder::new();
         builder
             .initial_window_size(STREAM_WINDOW)
@@ -73,10 +77,17 @@ impl Http2Connection {
             .max_send_buffer_size(SEND_BUFFER)
             .enable_push(false);
         let (sender, connection) = builder.handshake(io).await?;
-        tokio::task::spawn_local(drive(connection, Rc::clone(&keep_alive), permit));
+        let driven = drive(
+            connection,
+            Rc::clone(&keep_alive),
+            Rc::clone(&unsent),
+            permit,
+        );
+        tokio::task::spawn_local(driven);
         Ok(Rc::new(Self {
             sender,
             keep_alive,
+            unsent,
             open_streams: Cell::new(0),
             since: clock.now(),
             idle_since: Cell::new(clock.now()),
@@ -153,6 +164,11 @@ impl StreamSlot {
         self.connection.keep_alive.request_sent();
     }
 
+    /// The frames of its connection that wait for the socket.
+    pub(super) fn unsent(&self) -> Rc<UnsentFrames> {
+        Rc::clone(&self.connection.unsent)
+    }
+
     pub(super) async fn settings_received(&self) {
         self.connection.keep_alive.settings_received().await;
     }
@@ -188,6 +204,7 @@ impl Drop for StreamSlot {
 async fn drive(
     mut connection: Connection<Http2Io, Bytes>,
     keep_alive: Rc<KeepAlivePing>,
+    unsent: Rc<UnsentFrames>,
     permit: Option<ConnectionPermit>,
 ) {
     let mut pings = connection.ping_pong();
@@ -204,6 +221,7 @@ async fn drive(
     .await;
     keep_alive.end();
     drop(connection);
+    unsent.clear();
     drop(permit);
 }
 

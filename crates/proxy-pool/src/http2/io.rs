@@ -1,7 +1,8 @@
 //! The I/O of a shared connection.
 
 use super::keep_alive_ping::KeepAlivePing;
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
+use crate::unsent_frames::UnsentFrames;
 use bytes::{Buf, Bytes};
 use proxy_framing::h2::ResponseSections;
 use std::io::{self, IoSlice};
@@ -10,21 +11,27 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Records the arrival of data, and checks the header sections of responses.
+/// Records the arrival of data and a blocked socket, and checks the header sections of responses.
 #[derive(Debug)]
 pub(super) struct Http2Io {
     transport: UpstreamStream,
     keep_alive: Rc<KeepAlivePing>,
+    unsent: Rc<UnsentFrames>,
     sections: ResponseSections,
     /// Received bytes that did not fit into the parser's buffer.
     unread: Bytes,
 }
 
 impl Http2Io {
-    pub(super) fn new(transport: UpstreamStream, keep_alive: Rc<KeepAlivePing>) -> Self {
+    pub(super) fn new(
+        transport: UpstreamStream,
+        keep_alive: Rc<KeepAlivePing>,
+        unsent: Rc<UnsentFrames>,
+    ) -> Self {
         Self {
             transport,
             keep_alive,
+            unsent,
             sections: ResponseSections::default(),
             unread: Bytes::new(),
         }
@@ -36,6 +43,15 @@ impl Http2Io {
             .unread
             .split_to(self.unread.remaining().min(buf.remaining()));
         buf.put_slice(&unread);
+    }
+
+    /// Records whether the socket accepts bytes.
+    fn note(&self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        match &polled {
+            Poll::Pending => self.unsent.block(),
+            Poll::Ready(_) => self.unsent.unblock(),
+        };
+        polled
     }
 }
 
@@ -79,7 +95,9 @@ impl AsyncWrite for Http2Io {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().transport).poll_write(cx, bytes)
+        let me = self.get_mut();
+        let polled = Pin::new(&mut me.transport).poll_write(cx, bytes);
+        me.note(polled)
     }
 
     fn poll_write_vectored(
@@ -87,7 +105,9 @@ impl AsyncWrite for Http2Io {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().transport).poll_write_vectored(cx, pieces)
+        let me = self.get_mut();
+        let polled = Pin::new(&mut me.transport).poll_write_vectored(cx, pieces);
+        me.note(polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -95,7 +115,16 @@ impl AsyncWrite for Http2Io {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
+        let me = self.get_mut();
+        let polled = Pin::new(&mut me.transport).poll_flush(cx);
+        match &polled {
+            Poll::Pending => {
+                me.unsent.block();
+            }
+            Poll::Ready(Ok(())) => me.unsent.clear(),
+            Poll::Ready(Err(_)) => {}
+        }
+        polled
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

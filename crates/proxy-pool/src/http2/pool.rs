@@ -6,7 +6,7 @@ use super::keep_alive_ping::{KeepAlivePing, is_past};
 use crate::idle_limit::IdleShare;
 use crate::limit::{ConnectionPermit, PoolMember};
 use crate::pool_settings::PoolSettings;
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
 use proxy_clock::Clock;
 use proxy_upstream::TargetId;
 use std::cell::RefCell;

@@ -4,8 +4,8 @@ use super::connection::StreamSlot;
 use super::tunnel::Tunnel;
 use super::upload::{Upload, UploadError};
 use crate::error::{Http2RequestError, SendError};
-use crate::stream_pair::StreamPair;
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::StreamPair;
+use crate::transport::UpstreamStream;
 use bytes::Bytes;
 use h2::RecvStream;
 use h2::client::ResponseFuture;
@@ -59,9 +59,10 @@ impl<B: Body<Data = Bytes> + Unpin> Http2Request<B> {
         match sent {
             Ok((response, send)) => {
                 stream_slot.request_sent();
+                let upload = (!ends).then(|| Upload::new(send, body, stream_slot.unsent()));
                 Ok(Self {
                     response,
-                    upload: Some(Upload::new(send, body)).filter(|_| !ends),
+                    upload,
                     head: Some(copy),
                     failed: None,
                     informational: 0,
@@ -220,7 +221,11 @@ pub async fn extended_connect(
     };
     let (head, receive) = response.into_parts();
     let tunnel = head.status.is_success().then(|| Tunnel {
-        transport: UpstreamStream::Stream(Box::new(StreamPair::new(send, receive))),
+        transport: UpstreamStream::Stream(Box::new(StreamPair::new(
+            send,
+            receive,
+            stream_slot.unsent(),
+        ))),
         early: Bytes::new(),
         stream_slot: Some(stream_slot),
     });

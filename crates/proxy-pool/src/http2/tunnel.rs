@@ -1,7 +1,7 @@
 //! A connection to a target after a protocol switch.
 
 use super::connection::StreamSlot;
-use crate::upstream_stream::UpstreamStream;
+use crate::transport::UpstreamStream;
 use bytes::Bytes;
 
 /// A connection after `101 Switching Protocols`.

@@ -1,10 +1,12 @@
 //! Sending of a request body within the target's flow-control windows.
 
+use crate::unsent_frames::UnsentFrames;
 use bytes::Bytes;
 use h2::{Reason, SendStream};
 use http_body::Body;
 use proxy_http1::MAX_TURN_PIECES;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 /// The sending half of a request.
@@ -14,6 +16,7 @@ pub(super) struct Upload<B> {
     body: B,
     /// Data that does not fit into the target's window yet.
     rest: Bytes,
+    unsent: Rc<UnsentFrames>,
     /// The request cannot be retried: a part of its body was taken.
     pub(super) touched: bool,
 }
@@ -28,11 +31,12 @@ pub(super) enum UploadError {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
-    pub(super) fn new(send: SendStream<Bytes>, body: B) -> Self {
+    pub(super) fn new(send: SendStream<Bytes>, body: B, unsent: Rc<UnsentFrames>) -> Self {
         Self {
             send,
             body,
             rest: Bytes::new(),
+            unsent,
             touched: false,
         }
     }
@@ -47,6 +51,7 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
+                self.unsent.add(piece.len());
                 let last = self.rest.is_empty() && self.body.is_end_stream();
                 let sent = self.send.send_data(piece, last);
                 if last || sent.is_err() {
@@ -79,6 +84,9 @@ impl<B: Body<Data = Bytes> + Unpin> Upload<B> {
     }
 
     fn poll_room(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize, UploadError>> {
+        if self.unsent.is_full(cx) {
+            return Poll::Pending;
+        }
         self.send.reserve_capacity(self.rest.len());
         match self.send.capacity() {
             0 => match ready!(self.send.poll_capacity(cx)) {

@@ -6,6 +6,7 @@
 use crate::connection::timeout::ConnectionDeadline;
 use proxy_clock::Timer;
 use std::future::poll_fn;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -13,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
 /// Maximum time of lingering after a response.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum size of a read, in bytes.
+const READ_BYTES: usize = 8 * 1024;
 
 /// Writes `bytes`, for at most `time`, and closes.
 pub(crate) async fn answer(
@@ -45,10 +48,11 @@ pub(crate) async fn close(
 }
 
 async fn drain(transport: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
-    let mut scratch = vec![0; 8 * 1024];
     poll_fn(|cx| {
+        // Not kept while it waits: thousands of connections may linger at once.
+        let mut scratch = [const { MaybeUninit::uninit() }; READ_BYTES];
         loop {
-            let mut buf = ReadBuf::new(&mut scratch);
+            let mut buf = ReadBuf::uninit(&mut scratch);
             let read = ready!(Pin::new(&mut *transport).poll_read(cx, &mut buf));
             if read.is_err() || buf.filled().is_empty() {
                 return Poll::Ready(());

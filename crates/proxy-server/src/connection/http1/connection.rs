@@ -99,6 +99,11 @@ impl Connection {
         }
     }
 
+    /// Frees the request reader of a connection that ends, with the data in it.
+    pub(crate) fn discard_reader(&self) {
+        self.reader.replace(None);
+    }
+
     pub(crate) fn timeout(&self) -> ConnectionDeadline<'_> {
         ConnectionDeadline {
             clock: &self.guard.worker.clock,

@@ -28,15 +28,15 @@ const MEASURE_TIME: Duration = Duration::from_secs(1);
 /// Not an `async fn`, so that the task of a hibernating connection is as small as possible.
 pub(crate) struct Driver {
     conn: Rc<Connection>,
-    /// Serves requests; returns whether the connection hibernates. `None` while it hibernates.
-    serving: Option<Pin<Box<dyn Future<Output = bool>>>>,
+    /// Serves requests, then closes the connection, which has no reason to end left then. `None` while it hibernates.
+    active: Option<Pin<Box<dyn Future<Output = Option<ConnectionEnd>>>>>,
 }
 
 impl Driver {
     pub(crate) fn new(conn: Connection) -> Self {
         Self {
             conn: Rc::new(conn),
-            serving: None,
+            active: None,
         }
     }
 }
@@ -47,37 +47,37 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         loop {
-            if let Some(serving) = &mut this.serving {
-                if !ready!(serving.as_mut().poll(cx)) {
-                    return Poll::Ready(());
+            if let Some(active) = &mut this.active {
+                match ready!(active.as_mut().poll(cx)) {
+                    None => return Poll::Ready(()),
+                    Some(ConnectionEnd::Idle) => {
+                        this.active = None;
+                        this.conn.release_reader();
+                    }
+                    Some(end) => {
+                        // Replaces the request's memory while the connection lingers.
+                        this.active = Some(Box::pin(finish(Rc::clone(&this.conn), end)));
+                        continue;
+                    }
                 }
-                this.serving = None;
-                this.conn.release_reader();
             }
             if !ready!(poll_hibernating(&this.conn, cx)) {
                 return Poll::Ready(());
             }
-            this.serving = Some(Box::pin(serving(Rc::clone(&this.conn))));
+            this.active = Some(Box::pin(serve_requests(Rc::clone(&this.conn))));
         }
     }
 }
 
-/// Serves requests until the connection is idle. Returns true if it stays open.
-async fn serving(conn: Rc<Connection>) -> bool {
-    let end = serve_requests(&conn).await;
-    if matches!(end, ConnectionEnd::Idle) {
-        return true;
-    }
-    Box::pin(finish(&conn, end)).await;
-    false
-}
-
 /// Closes the connection for the reason in `end`.
-async fn finish(conn: &Rc<Connection>, end: ConnectionEnd) {
-    let mut wire = ConnectionIo(Rc::clone(conn));
+async fn finish(conn: Rc<Connection>, end: ConnectionEnd) -> Option<ConnectionEnd> {
+    let mut wire = ConnectionIo(Rc::clone(&conn));
     match end {
         ConnectionEnd::Closed if conn.eof.get() => {}
-        ConnectionEnd::Closed => linger::close(&mut wire, conn.timeout()).await,
+        ConnectionEnd::Closed => {
+            conn.discard_reader();
+            linger::close(&mut wire, conn.timeout()).await;
+        }
         ConnectionEnd::SwitchedConnection(switched) => {
             let unread = conn.reader().take_unread();
             let (clock, deadline) = (&conn.guard.worker.clock, &conn.guard.deadline);
@@ -94,29 +94,30 @@ async fn finish(conn: &Rc<Connection>, end: ConnectionEnd) {
                     problem
                 }
             };
-            refuse(conn, problem).await;
+            refuse(&conn, problem).await;
         }
         ConnectionEnd::TimedOut(Timer::RequestHeader, after) => {
-            refuse(conn, timeout_problem(Timer::RequestHeader, after)).await;
+            refuse(&conn, timeout_problem(Timer::RequestHeader, after)).await;
         }
         ConnectionEnd::Idle | ConnectionEnd::TimedOut(..) => {}
     }
+    None
 }
 
 /// Serves requests until there is a reason to stop.
-async fn serve_requests(conn: &Rc<Connection>) -> ConnectionEnd {
+async fn serve_requests(conn: Rc<Connection>) -> Option<ConnectionEnd> {
     let mut writer = MessageWriter::default();
     loop {
-        if let Err(end) = poll_fn(|cx| poll_request(conn, cx)).await {
-            return end;
+        if let Err(end) = poll_fn(|cx| poll_request(&conn, cx)).await {
+            return Some(end);
         }
-        if let Some(end) = exchange(conn, &mut writer).await {
-            return end;
+        if let Some(end) = exchange(&conn, &mut writer).await {
+            return Some(end);
         }
         // A connection hibernates right after its first request, because thousands may stay idle; a
         // reused one keeps its buffers for a while.
         if conn.client.requests.get() == 1 && conn.has_no_input() {
-            return ConnectionEnd::Idle;
+            return Some(ConnectionEnd::Idle);
         }
     }
 }
@@ -251,6 +252,7 @@ async fn refuse(conn: &Rc<Connection>, problem: proxy_errors::Problem) {
         };
         refuse_unread(&conn.guard.worker, &conn.client, problem, unread)
     };
+    conn.discard_reader();
     let mut wire = ConnectionIo(Rc::clone(conn));
     linger::answer(
         &mut wire,

@@ -82,7 +82,7 @@ const GOAWAY_NOTICE_TIME: Duration = Duration::from_secs(1);
 
 /// Maximum number of streams that one connection starts before other tasks of the worker are polled: a
 /// client that opens a hundred streams at once delays no other client by all of them.
-const MAX_STARTS: usize = 8;
+const MAX_STARTS: usize = 4;
 
 impl ConnectionDriver<'_> {
     /// Ready when the connection has ended.

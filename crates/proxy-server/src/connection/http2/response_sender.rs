@@ -80,7 +80,7 @@ impl ResponseSender {
             while !self.rest.is_empty() {
                 let room = ready!(self.poll_room(cx, session, deadline))?;
                 let piece = self.rest.split_to(room.min(self.rest.len()));
-                session.add_unsent(piece.len());
+                session.unsent.add(piece.len());
                 self.min_rate.moved(&session.clock, piece.len());
                 let last = self.rest.is_empty() && self.body.is_end_stream();
                 let sent = self.send.send_data(piece, last);
@@ -121,7 +121,7 @@ impl ResponseSender {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<(), BodySendError>> {
-        if session.is_full(cx) {
+        if session.unsent.is_full(cx) {
             return self.wait_capacity(cx, session, deadline);
         }
         if deadline.running() == Some(Timer::ResponseWrite) {
@@ -138,7 +138,7 @@ impl ResponseSender {
         session: &Session,
         deadline: &Deadline,
     ) -> Poll<Result<usize, BodySendError>> {
-        if session.is_full(cx) {
+        if session.unsent.is_full(cx) {
             return self.wait_capacity(cx, session, deadline);
         }
         self.send.reserve_capacity(self.rest.len().max(1));

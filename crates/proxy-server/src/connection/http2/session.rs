@@ -4,9 +4,9 @@ use super::refused_streams::RefusedStreams;
 use proxy_clock::{Clock, Deadline, MinDataRate, Tick, Timer};
 use proxy_framing::h2::{Flood, FrameMeter};
 use proxy_pipeline::ConnectionInfo;
+use proxy_pool::UnsentFrames;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::task::{Context, Waker};
 use std::time::Duration;
 
 /// Time that a client has to receive the final GOAWAY.
@@ -15,12 +15,6 @@ pub(super) const GOAWAY_FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Lifetime of names in a client's table, in which each second's `Date` adds an entry. [RFC 7541
 /// §4.4]
 const HPACK_ENTRY_LIFETIME: Duration = Duration::from_secs(30);
-
-/// Maximum number of response bytes of one connection that may wait for its socket, with [`FRAME_BYTES`] for
-/// each frame.
-const MAX_WAITING_BYTES: usize = 256 * 1024;
-/// Memory for a frame that waits, without its data: frames may have a byte each.
-const FRAME_BYTES: usize = 256;
 
 /// Number of frames after which a connection reads no further input until other tasks of the worker were
 /// polled. A client that sends thousands of tiny frames at once delays no other client by all of them.
@@ -46,13 +40,10 @@ pub(super) struct Session {
     pub(super) write_timeout: Duration,
     /// Frames that may still be read in this turn of the connection's task.
     frames_left: Cell<usize>,
-    write_blocked: Cell<bool>,
+    /// Responses and tunnels that wait for the socket.
+    pub(super) unsent: Rc<UnsentFrames>,
     /// Measures the client's read rate against the configured minimum.
     min_rate: MinDataRate,
-    /// Bytes of responses since the socket last accepted everything.
-    unsent_bytes: Cell<usize>,
-    /// Streams that wait for the socket.
-    waiting_streams: RefCell<Vec<Waker>>,
     streams: Cell<u32>,
     /// Tick at which the client's table may have dropped names.
     names_expire_at: Cell<Tick>,
@@ -82,10 +73,8 @@ impl Session {
             ending: Cell::new(false),
             write_timeout,
             frames_left: Cell::new(MAX_TURN_FRAMES),
-            write_blocked: Cell::new(false),
+            unsent: Rc::default(),
             min_rate: MinDataRate::default(),
-            unsent_bytes: Cell::new(0),
-            waiting_streams: RefCell::default(),
             streams: Cell::new(0),
             names_expire_at: Cell::default(),
         }
@@ -148,7 +137,7 @@ impl Session {
     /// Starts the timer for the connection's current wait, unless it runs already: `header_timeout`
     /// for the head of a request, `keep_alive_timeout` between requests.
     pub(super) fn arm(&self, header_timeout: Duration, keep_alive_timeout: Duration) {
-        if self.write_blocked.get() || self.ending.get() {
+        if self.unsent.is_blocked() || self.ending.get() {
             return;
         }
         let begun = self.client.requests.get() > 0;
@@ -169,7 +158,7 @@ impl Session {
 
     /// Records that the socket accepts no bytes.
     pub(super) fn blocked(&self) {
-        if !self.write_blocked.replace(true) {
+        if self.unsent.block() {
             let time = self.write_timeout;
             let left = self.min_rate.wait(&self.clock, time);
             self.deadline
@@ -189,45 +178,16 @@ impl Session {
     pub(super) fn flushed(&self) {
         self.unblocked();
         self.min_rate.begin();
-        self.unsent_bytes.set(0);
-        self.waiting_streams
-            .borrow_mut()
-            .drain(..)
-            .for_each(Waker::wake);
+        self.unsent.clear();
     }
 
     /// Returns false if the socket was not blocked.
     fn unblocked(&self) -> bool {
-        let was = self.write_blocked.replace(false);
+        let was = self.unsent.unblock();
         if was {
             self.deadline.stop();
         }
         was
-    }
-
-    /// Counts a frame with this number of bytes that is not yet written to the socket.
-    #[inline]
-    pub(super) fn add_unsent(&self, bytes: usize) {
-        let unsent = self.unsent_bytes.get();
-        self.unsent_bytes
-            .set(unsent.saturating_add(bytes + FRAME_BYTES));
-    }
-
-    /// Returns true if streams must wait until the socket has accepted earlier data. Registers the
-    /// caller's waker if so.
-    #[inline]
-    pub(super) fn is_full(&self, cx: &Context<'_>) -> bool {
-        let full = self.write_blocked.get() || MAX_WAITING_BYTES <= self.unsent_bytes.get();
-        if full {
-            let mut waiting_streams = self.waiting_streams.borrow_mut();
-            if !waiting_streams
-                .iter()
-                .any(|known| known.will_wake(cx.waker()))
-            {
-                waiting_streams.push(cx.waker().clone());
-            }
-        }
-        full
     }
 }
 

@@ -93,7 +93,7 @@ pub(super) async fn serve(
         return respond.send_reset(Code::INTERNAL_ERROR);
     };
     if let (Some(switched), Some(tunnel_in)) = (upgrade, tunnel_in) {
-        let pair = StreamPair::new(send, tunnel_in);
+        let pair = StreamPair::new(send, tunnel_in, Rc::clone(&session.unsent));
         // Boxed, because it is large and rare.
         return Box::pin(carry(*switched, pair, session, deadline)).await;
     }

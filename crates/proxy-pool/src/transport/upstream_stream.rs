@@ -1,8 +1,8 @@
 //! The byte stream to a target: TCP, TLS, or a stream of HTTP/2.
 
+use super::stream_pair::StreamPair;
+use super::tls_stream::UpstreamTlsStream;
 use crate::error::ConnectError;
-use crate::stream_pair::StreamPair;
-use crate::tls_stream::UpstreamTlsStream;
 use proxy_http1::{Pipe, SpliceTo};
 use rustix::net::sockopt::set_socket_linger;
 use std::io::{self, IoSlice};
