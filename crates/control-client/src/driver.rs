@@ -296,7 +296,7 @@ impl Client {
                 outcome
             }
             Err(ChannelError::Unauthorized) => {
-                self.report_fault("the control plane does not accept the node's credential");
+                self.report_fault(action.unauthorized());
                 Outcome::Unauthorized
             }
             Err(ChannelError::Refused(why)) => {

@@ -77,6 +77,13 @@ function follow() {
 
 if (source) { document.addEventListener("visibilitychange", () => { follow(); if (!document.hidden) refresh(); }); fresh(); follow(); }
 
+// Secrets and commands can be copied with one click. A browser offers that over TLS and on loopback only.
+for (const text of navigator.clipboard ? document.querySelectorAll("pre.command:not([data-live] *)") : []) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "copy", textContent: "Copy" });
+  button.onclick = async () => { await navigator.clipboard.writeText(text.textContent); button.textContent = "Copied"; };
+  text.after(button);
+}
+
 // A menu closes when the focus or a click goes elsewhere.
 for (const event of ["focusin", "click"]) document.addEventListener(event, ({ target }) => {
   for (const menu of document.querySelectorAll("details.menu[open]")) if (!menu.contains(target)) menu.open = false;

@@ -2,7 +2,7 @@
 
 mod rejection;
 
-use crate::account::proof::proof_of_form;
+use crate::account::proof::{proof_of_form, wrong_words};
 use crate::account::sign_in::{PENDING, refused};
 use crate::frame::held::PROOF_FIELDS;
 use crate::page::Page;
@@ -333,10 +333,11 @@ async fn prove(
     if !allowance.admitted {
         return Err(rate_limited(class, allowance, visit).into());
     }
+    let wrong = wrong_words(&proof);
     let secret = match ui.app.prove_again(&caller.call, proof).await {
         Ok(secret) => secret,
         Err(error) => {
-            let wrong = refused(error)?;
+            let wrong = refused(error, wrong)?;
             return Err(Rejection::unproved(refusal, caller, Some(wrong)));
         }
     };

@@ -7,6 +7,7 @@ pub(crate) mod difference;
 pub(crate) mod editor;
 pub(crate) mod explanation;
 pub(crate) mod list;
+pub(crate) mod of_services;
 pub(crate) mod replay;
 pub(crate) mod revoke;
 

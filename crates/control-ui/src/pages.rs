@@ -219,6 +219,9 @@ pub static PAGES: &[Page] = &[
     form("/projects/{project}/bundles/new", Access::WRITE_BUNDLES, || post(bundle::editor::send))
         .fields(&["name", "text", "do"])
         .with_form(bundle::editor::MAX_FORM_BYTES),
+    page("/projects/{project}/bundles/new/services", Access::WRITE_BUNDLES, || get(bundle::of_services::show)),
+    form("/projects/{project}/bundles/new/services", Access::WRITE_BUNDLES, || post(bundle::of_services::send))
+        .fields(&["name", "http", "https"]),
     page("/projects/{project}/bundles/{bundle}", Access::READ_BUNDLES, || get(bundle::detail::show)),
     page("/projects/{project}/bundles/{bundle}/diff", Access::READ_BUNDLES, || get(bundle::difference::show)),
     page("/projects/{project}/bundles/{bundle}/revoke", Access::WRITE_BUNDLES, || get(bundle::revoke::show)),

@@ -132,7 +132,21 @@ pub(crate) fn app_with_sso(world: &World, public_url: &str) -> Arc<App> {
     Arc::new(app)
 }
 
+/// A time that does not pass.
+fn stopped() -> Timestamp {
+    static AT: OnceLock<Timestamp> = OnceLock::new();
+    *AT.get_or_init(Timestamp::now)
+}
+
 impl World {
+    /// The same world without passing time, so that a slow machine refills no bucket.
+    pub(crate) async fn with_stopped_clock(mut self) -> Self {
+        let (app, store) = app_with_clock(&self.database.url, self.objects.path(), stopped).await;
+        self.router = router(&app, Router::new(), SessionCookie::Tls);
+        (self.app, self.store) = (app, store);
+        self
+    }
+
     pub(crate) async fn new(database: Database) -> Self {
         let objects = tempfile::tempdir().unwrap();
         let (app, store) = app(&database.url, objects.path()).await;

@@ -44,6 +44,15 @@ pub enum Action {
 }
 
 impl Action {
+    /// Fault of a request whose credential is refused.
+    pub(crate) fn unauthorized(&self) -> &'static str {
+        if matches!(self, Self::Enrol) {
+            "the control plane does not accept the enrolment token: it is wrong, used up or has ended; create another one"
+        } else {
+            "the control plane does not accept the node's credential"
+        }
+    }
+
     /// Returns true if the action is a request to the control plane.
     pub(crate) fn is_request(&self) -> bool {
         match self {

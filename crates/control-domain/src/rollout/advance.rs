@@ -355,6 +355,7 @@ impl Rollout {
         ] {
             let what = if count == 1 { one } else { several };
             if count > 0 {
+                reason.truncate(reason.trim_end_matches('.').len());
                 write!(reason, "; {count} {what}").unwrap_or_default();
             }
         }

@@ -1,7 +1,7 @@
 //! Renewed proof of identity, before operations that a stolen session must not permit.
 
 use crate::account::profile::with_session;
-use crate::account::sign_in::refused;
+use crate::account::sign_in::{WRONG_CODE, refused};
 use crate::frame::form::{Faults, Form};
 use crate::frame::held::HeldForm;
 use crate::frame::{Frame, NavEntry, show as shown};
@@ -67,6 +67,14 @@ pub(crate) fn proof_of_form(fields: &Fields) -> Option<StrongProof> {
     (!password.is_empty()).then(|| StrongProof::Password(Password::new(password.to_owned())))
 }
 
+/// Message for a wrong proof.
+pub(crate) fn wrong_words(proof: &StrongProof) -> &'static str {
+    match proof {
+        StrongProof::Code(_) => WRONG_CODE,
+        StrongProof::Password(_) => "the password is wrong",
+    }
+}
+
 /// Page that asks for the proof, and submits the pending form with it.
 pub(crate) async fn ask(
     ui: &Ui,
@@ -121,10 +129,11 @@ pub(crate) async fn send(
         Some(code) => StrongProof::Code(code.to_owned()),
         None => StrongProof::Password(Password::new(fields.get("password").to_owned())),
     };
+    let wrong = wrong_words(&proof);
     match ui.app.prove_again(&caller.call, proof).await {
         Ok(secret) => Ok(with_session(&ui, &secret, redirect(own_or_root(&back)))),
         Err(error) => {
-            let (status, faults) = refused(error)?;
+            let (status, faults) = refused(error, wrong)?;
             let form = Form::refused(&caller.visit.csrf, fields, faults);
             let mut response = respond(&ui, &caller, form, &back).await?;
             *response.status_mut() = status;

@@ -22,6 +22,9 @@ pub(crate) const PENDING: &str = "pending";
 /// Lifetime of the cookie, equal to the pending sign-in's.
 const PENDING_SECONDS: u32 = 300;
 
+/// Message for a refused code. Each is accepted once.
+pub(crate) const WRONG_CODE: &str = "the code is wrong or was used already: type the next one";
+
 #[derive(Template)]
 #[template(path = "sign_in.html")]
 struct SignInPage {
@@ -101,7 +104,7 @@ pub(crate) async fn send(
             Ok(response)
         }
         Err(error) => {
-            let (status, faults) = refused(error)?;
+            let (status, faults) = refused(error, "the address or the password is wrong")?;
             let form = Form::refused(&visit.csrf, fields, faults);
             let mut response = password_page(&visit, form, &back);
             *response.status_mut() = status;
@@ -191,7 +194,7 @@ fn finish(
             note.at(&with_return_path("/sign-in", &back), ui.cookie)
         }
         Err(error) => {
-            let (status, faults) = refused(error)?;
+            let (status, faults) = refused(error, WRONG_CODE)?;
             let form = Form::refused(&visit.csrf, fields, faults);
             let mut response = code_page(visit, form, is_recovery);
             *response.status_mut() = status;
@@ -216,9 +219,9 @@ fn begin(ui: &Ui, new: &NewSession, back: &str) -> Response {
     response
 }
 
-/// Status and message for a wrong proof of identity. The message does not reveal which part is
+/// Status and message for a wrong proof of identity; `wrong` does not reveal which of its parts is
 /// wrong.
-pub(crate) fn refused(error: Error) -> Result<(StatusCode, Faults), Failure> {
+pub(crate) fn refused(error: Error, wrong: &'static str) -> Result<(StatusCode, Faults), Failure> {
     if let Error::TooManyAttempts { retry_after_secs } = error {
         let reason = format!("too many tries: wait {retry_after_secs} seconds");
         return Ok((
@@ -227,7 +230,7 @@ pub(crate) fn refused(error: Error) -> Result<(StatusCode, Faults), Failure> {
         ));
     }
     if matches!(error, Error::WrongSignIn) {
-        let faults = Faults::from_field("", "the address, the password or the code is wrong");
+        let faults = Faults::from_field("", wrong);
         return Ok((StatusCode::UNAUTHORIZED, faults));
     }
     Ok((StatusCode::UNPROCESSABLE_ENTITY, Faults::from_error(error)?))

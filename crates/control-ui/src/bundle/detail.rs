@@ -6,6 +6,7 @@ use crate::frame::{Frame, NavEntry, foot, show as shown};
 use crate::request::failure::Failure;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
+use crate::rollout::rolled_back;
 use crate::ui::Ui;
 use crate::view::component::{RelativeTime, Status, when};
 use crate::view::phrase::{count, pick, short};
@@ -14,7 +15,7 @@ use axum::extract::State;
 use axum::response::Response;
 use control_app::Error;
 use control_domain::{Access, Bundle, BundleState};
-use control_wire::{BundleId, ProjectId};
+use control_wire::{BundleId, ProjectId, RolloutId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,6 +33,8 @@ struct BundlePage {
     name: String,
     heading: String,
     status: Status,
+    /// The last rollout, if it was rolled back.
+    rolled_back: Option<RolloutId>,
     findings: Vec<Finding>,
     /// `None` if the archive cannot be read.
     files: Option<Vec<FileView>>,
@@ -97,11 +100,17 @@ pub(crate) async fn show(
     });
     let tenant = bundle.tenant;
     let archive = bundle.archive.as_ref();
+    let rolled_back = if caller.may(Access::READ_ROLLOUTS, tenant) {
+        rolled_back(&ui, &caller, project).await?.remove(&id)
+    } else {
+        None
+    };
     Ok(shown(&BundlePage {
         frame,
         project,
         id,
-        heading: heading(&bundle, nodes),
+        heading: heading(&bundle, nodes, rolled_back.is_some()),
+        rolled_back,
         status: status(bundle.state).pill(),
         findings: findings(&stored(&bundle.diagnostics), &texts),
         files: shown_files,
@@ -193,11 +202,14 @@ fn node_words(nodes: i64) -> String {
     }
 }
 
-fn heading(bundle: &Bundle, nodes: i64) -> String {
+fn heading(bundle: &Bundle, nodes: i64, is_rolled_back: bool) -> String {
     let name = &bundle.name;
     match bundle.state {
         BundleState::Draft | BundleState::Validated => format!("“{name}” is not signed yet."),
         BundleState::Rejected => format!("“{name}” was rejected: its configuration has errors."),
+        BundleState::Signed if nodes == 0 && is_rolled_back => {
+            format!("“{name}” was rolled back, and no node runs it.")
+        }
         BundleState::Signed if nodes == 0 => format!("“{name}” is ready, and no node runs it."),
         BundleState::Signed => format!(
             "{} {} “{name}”.",

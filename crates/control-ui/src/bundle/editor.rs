@@ -149,7 +149,8 @@ pub(crate) async fn send(
     }
 }
 
-fn made_note(name: &str, state: BundleState) -> Note {
+/// Note on a new bundle.
+pub(crate) fn made_note(name: &str, state: BundleState) -> Note {
     match state {
         BundleState::Rejected => Note::bad(format!("{name} has errors, and was not signed.")),
         BundleState::Draft

@@ -45,6 +45,7 @@ struct ServicesPage {
     /// Sentence on upstreams and certificates that the form does not offer; empty if it offers all.
     left_out: &'static str,
     may_write: bool,
+    may_bundle: bool,
     foot: Option<String>,
 }
 
@@ -117,6 +118,7 @@ async fn respond(
         upstreams: names.upstream_choices(),
         certificates: names.certificate_choices(),
         may_write: caller.may(Access::WRITE_SERVICES, tenant),
+        may_bundle: caller.may(Access::WRITE_BUNDLES, tenant),
         foot: foot(
             caller,
             Access::WRITE_SERVICES,
@@ -253,7 +255,7 @@ pub(crate) async fn create(
         Ok(settings) => match ui.app.create_service(&caller.call, project, settings).await {
             Ok(made) => {
                 let note = Note::good(format!(
-                    "Service {} is created. The next bundle of services has it.",
+                    "Service {} is created. Nodes get it by the next bundle of services.",
                     made.value.name
                 ));
                 return Ok(note.at(&format!("/projects/{project}/services"), ui.cookie));

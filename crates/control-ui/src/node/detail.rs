@@ -35,6 +35,8 @@ struct NodePage {
     status: Status,
     heading: String,
     explanation: &'static str,
+    /// Link to the form for a rollout, for a node without an order.
+    rollout_form: Option<String>,
     /// Bundles of the node: ordered, active, last good, staged.
     bundles: Vec<BundleRow>,
     labels: Vec<(String, String)>,
@@ -102,6 +104,9 @@ pub(crate) async fn show(
         csrf: caller.visit.csrf.clone(),
         status: status(standing).pill(),
         heading: heading(&title, standing, reported.active, ordered),
+        rollout_form: Some(format!("/projects/{project}/rollouts/new")).filter(|_| {
+            standing == NodeStanding::Unordered && caller.may(Access::WRITE_ROLLOUTS, tenant)
+        }),
         explanation: explanation(standing, reported.active.is_some()),
         name: title,
         bundles: bundles(&ui, &caller, project, &node, reported).await?,
@@ -250,11 +255,11 @@ fn explanation(standing: NodeStanding, has_bundle: bool) -> &'static str {
     match standing {
         NodeStanding::AsOrdered | NodeStanding::Drifted => "",
         NodeStanding::Moving => "It fetches the bundle, checks it, and answers with a heartbeat.",
-        NodeStanding::Refused if has_bundle => {
-            "It runs its former bundle. Its diagnostics have the reason."
+        NodeStanding::Refused if has_bundle => "It runs its former bundle. The reason is below.",
+        NodeStanding::Refused => "It runs no bundle yet. The reason is below.",
+        NodeStanding::Unordered => {
+            "It serves the configuration of its own file until a rollout gives it a bundle."
         }
-        NodeStanding::Refused => "It runs no bundle yet. Its diagnostics have the reason.",
-        NodeStanding::Unordered => "A rollout, or the assignment of a bundle, gives it one.",
         NodeStanding::Silent => {
             "It missed three heartbeats. It may serve all the same, with what it ran last: look at its machine and \
              at the network between it and this server."

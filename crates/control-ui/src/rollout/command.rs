@@ -86,7 +86,7 @@ fn label(command: RolloutCommand, rollout: &Rollout, moved: Moved) -> String {
         RolloutCommand::Pause => "Pause".to_owned(),
         RolloutCommand::Resume => "Try the batch again".to_owned(),
         RolloutCommand::Cancel if rollout.started_at.is_none() => "Cancel it".to_owned(),
-        RolloutCommand::Cancel => "End here".to_owned(),
+        RolloutCommand::Cancel => "Cancel the rest".to_owned(),
         RolloutCommand::RollBack if moved.ordered == 0 => "Roll back".to_owned(),
         RolloutCommand::RollBack => format!("Roll back {}", count(moved.ordered, "node")),
     }
@@ -144,7 +144,7 @@ fn question(command: RolloutCommand, rollout: &Rollout, bundle: &str, moved: Mov
         RolloutCommand::Approve => format!("Approve “{bundle}” for {nodes}?"),
         RolloutCommand::Pause => format!("Pause the rollout of “{bundle}”?"),
         RolloutCommand::Resume => format!("Go on with the rollout of “{bundle}”?"),
-        RolloutCommand::Cancel => format!("End the rollout of “{bundle}” here?"),
+        RolloutCommand::Cancel => format!("Cancel the rest of the rollout of “{bundle}”?"),
         RolloutCommand::RollBack if moved.ordered == 0 => format!("Roll back “{bundle}”?"),
         RolloutCommand::RollBack => format!(
             "Roll back {} to {}?",
@@ -226,7 +226,7 @@ fn ending_effects(
     }
     vec![
         kept(rollout, bundle, moved),
-        "A rollout that has ended cannot be resumed or rolled back. Start a new one.".to_owned(),
+        "A cancelled rollout cannot be resumed or rolled back. Start a new one.".to_owned(),
     ]
 }
 

@@ -17,8 +17,10 @@ use crate::view::phrase::{count, duration, list_of, number, pick};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use control_app::{ListFilter, Page, PageOrder, RolloutNode, RolloutProgress, StoredFigures};
-use control_domain::{Access, OnFailure, Rollout, RolloutState};
+use control_app::{
+    Diagnostic, ListFilter, Page, PageOrder, RolloutNode, RolloutProgress, StoredFigures,
+};
+use control_domain::{Access, BatchSize, OnFailure, Rollout, RolloutState};
 use control_wire::{BundleId, NodeId, ProjectId, RolloutId};
 use jiff::Timestamp;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ struct RolloutPage {
     status: Status,
     heading: String,
     rest: String,
+    /// Warnings of the bundle's check, before the start.
+    warnings: String,
     reason: Option<String>,
     actions: Vec<Action>,
     /// Link to the comparison with the bundle that nodes ran before; `None` if no node ran another
@@ -103,7 +107,8 @@ pub(crate) async fn show(
     let title = format!("Rollout of {bundle_name}");
     let frame = Frame::project(&ui, &caller, project, NavEntry::Rollouts.titled(&title)).await?;
     let after = caller.visit.query.get("after").parse::<Uuid>().ok();
-    let nodes = nodes(&ui, &caller, project, id, after).await?;
+    let is_over = rollout.state.is_final();
+    let nodes = nodes(&ui, &caller, project, id, after, is_over).await?;
     let tenant = rollout.tenant;
     let may_write = caller.may(Access::WRITE_ROLLOUTS, tenant);
     let (track, hidden) = track(&progress, now);
@@ -115,6 +120,7 @@ pub(crate) async fn show(
         csrf: caller.visit.csrf.clone(),
         status: status(rollout).pill(),
         rest: subheading(rollout, moved),
+        warnings: warnings(&ui, &caller, project, rollout).await?,
         reason: full_reason(rollout),
         actions: if may_write {
             actions(rollout, &caller.call.actor, moved)
@@ -199,8 +205,8 @@ fn reach(rollout: &Rollout, moved: Moved) -> String {
             unreported,
             pick(
                 unreported,
-                "was ordered to run it and has not reported that it does",
-                "were ordered to run it and have not reported that they do",
+                "was ordered to run it, and has rejected it or not reported yet",
+                "were ordered to run it, and have rejected it or not reported yet",
             ),
         ),
         (
@@ -213,10 +219,41 @@ fn reach(rollout: &Rollout, moved: Moved) -> String {
     format!("{}.", parts.collect::<Vec<_>>().join("; "))
 }
 
+/// Number of warnings of the bundle's check in words, for a rollout that has not started; empty without one.
+async fn warnings(
+    ui: &Ui,
+    caller: &Caller,
+    project: ProjectId,
+    rollout: &Rollout,
+) -> Result<String, Failure> {
+    if rollout.started_at.is_some() || !caller.may(Access::READ_BUNDLES, rollout.tenant) {
+        return Ok(String::new());
+    }
+    let bundle = ui.app.bundle(&caller.call, project, rollout.bundle).await?;
+    let found = serde_json::from_str::<Vec<Diagnostic>>(&bundle.value.diagnostics);
+    let found = found.unwrap_or_default();
+    let found = found.iter().filter(|one| one.severity == "warning").count();
+    Ok(match i64::try_from(found).unwrap_or(i64::MAX) {
+        0 => String::new(),
+        found => count(found, "warning"),
+    })
+}
+
 fn again(rollout: &Rollout, project: ProjectId) -> Option<String> {
     use RolloutState::{Cancelled, RolledBack};
     let is_over = matches!(rollout.state, RolledBack | Cancelled);
-    let form = format!("/projects/{project}/rollouts/new?bundle={}", rollout.bundle);
+    let strategy = &rollout.strategy;
+    let batch = match strategy.batch {
+        BatchSize::Percent(percent) => format!("&batch_percent={percent}"),
+        BatchSize::Count(_) => String::new(),
+    };
+    let form = format!(
+        "/projects/{project}/rollouts/new?bundle={}{batch}&max_unavailable={}&soak_seconds={}&on_failure={}",
+        rollout.bundle,
+        strategy.max_unavailable,
+        strategy.soak_secs,
+        strategy.on_failure.name()
+    );
     is_over.then_some(form)
 }
 
@@ -287,6 +324,7 @@ async fn nodes(
     project: ProjectId,
     id: RolloutId,
     after: Option<Uuid>,
+    is_over: bool,
 ) -> Result<NodesPage, Failure> {
     let page = Page {
         after,
@@ -306,7 +344,7 @@ async fn nodes(
     let before = others.find(|other| *other != bundle);
     let now = caller.visit.now;
     let rows = found.into_iter().map(|node| NodeRow {
-        status: node_status(&node, bundle),
+        status: node_status(&node, bundle, is_over),
         id: node.node,
         batch: node.batch,
         seen: Some(node.seen_at)
@@ -321,8 +359,8 @@ async fn nodes(
     })
 }
 
-/// Progress of a node, by its reports.
-fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
+/// Progress of a node, by its reports; `is_over` of a rollout that has ended.
+fn node_status(node: &RolloutNode, bundle: BundleId, is_over: bool) -> Status {
     let accepted = |order: i64| {
         let newest = node.verdict_order.filter(|answered| order <= *answered);
         newest.and(node.accepted)
@@ -331,12 +369,16 @@ fn node_status(node: &RolloutNode, bundle: BundleId) -> Status {
         (_, Some(0)) if node.active == Some(bundle) => {
             (Tone::Warn, "warn", "Still runs it: no former bundle")
         }
+        (Some(order), Some(0)) if accepted(order) == Some(false) => {
+            (Tone::Bad, "bad", "Rejected it: no former bundle")
+        }
         (_, Some(0)) => (Tone::Warn, "warn", "No former bundle"),
         (_, Some(back)) if accepted(back) == Some(true) => (Tone::Warn, "back", "Reverted"),
         (_, Some(back)) if accepted(back) == Some(false) => {
             (Tone::Bad, "bad", "Rejected its former bundle")
         }
         (_, Some(_)) => (Tone::Busy, "back", "Reverting"),
+        (None, None) if is_over => (Tone::Off, "off", "Not reached"),
         (None, None) => (Tone::Off, "wait", "Waits"),
         (Some(order), None) => match accepted(order) {
             Some(true) if node.active == Some(bundle) => (Tone::Ok, "ok", "Runs it"),
@@ -420,7 +462,7 @@ mod tests {
                 1,
                 0,
                 0,
-                "1 node was ordered to run it and has not reported that it does; 63 nodes were not ordered to.",
+                "1 node was ordered to run it, and has rejected it or not reported yet; 63 nodes were not ordered to.",
             ),
             (
                 1,
@@ -432,7 +474,7 @@ mod tests {
                 33,
                 22,
                 0,
-                "22 nodes run the bundle; 11 nodes were ordered to run it and have not reported that they do; \
+                "22 nodes run the bundle; 11 nodes were ordered to run it, and have rejected it or not reported yet; \
                  31 nodes were not ordered to.",
             ),
             (64, 64, 0, "64 nodes run the bundle."),

@@ -7,6 +7,7 @@ use crate::request::fields::Fields;
 use crate::request::note::Note;
 use crate::request::path::Path;
 use crate::request::visit::Caller;
+use crate::rollout::rolled_back;
 use crate::ui::Ui;
 use crate::view::phrase::{count, short};
 use askama::Template;
@@ -64,11 +65,20 @@ pub(crate) async fn show(
     caller: Caller,
     Path(project): Path<ProjectId>,
 ) -> Result<Response, Failure> {
-    let mut pairs = DEFAULTS.to_vec();
+    let query = &caller.visit.query;
+    let asked = DEFAULTS.iter().map(|(name, value)| match query.get(name) {
+        "" => (*name, *value),
+        asked => (*name, asked),
+    });
+    let mut pairs: Vec<(&str, &str)> = asked.collect();
     if gate_hint(&ui, &caller, project).await? != GATE_HINT {
         pairs.retain(|(name, _)| *name != "gate");
     }
-    pairs.push(("bundle", caller.visit.query.get("bundle")));
+    let chosen = match query.get("bundle") {
+        "" => proposed(&ui, &caller, project).await?,
+        asked => asked.to_owned(),
+    };
+    pairs.push(("bundle", &chosen));
     let prometheus = ui.app.prometheus_url(&caller.call, project).await?;
     pairs.push(("prometheus_url", prometheus.as_deref().unwrap_or_default()));
     let form = Form::new(&caller.visit.csrf, Fields::filled(&pairs));
@@ -215,6 +225,18 @@ async fn respond(
     }))
 }
 
+/// The newest signed bundle that was not rolled back last; empty without one.
+async fn proposed(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<String, Failure> {
+    let rolled_back = rolled_back(ui, caller, project).await?;
+    let newest = ui
+        .app
+        .newest_signed_bundles(&caller.call, project, MAX_OFFERED_BUNDLES)
+        .await?;
+    let mut ids = newest.into_iter().map(|found| found.value.id);
+    let proposed = ids.find(|id| !rolled_back.contains_key(id));
+    Ok(proposed.map_or_else(String::new, |id| id.to_string()))
+}
+
 /// The newest signed bundles, and the one selected in the form.
 async fn offered(
     ui: &Ui,
@@ -234,8 +256,15 @@ async fn offered(
     let named = named.filter(|named| bundles.iter().all(|(id, _)| id != named));
     let named: BTreeSet<BundleId> = named.into_iter().collect();
     bundles.extend(app.bundle_names(call, project, &named).await?);
-    let bundles = bundles.into_iter();
-    let bundles = bundles.map(|(id, name)| (id.to_string(), format!("{name} (…{})", short(id))));
+    let rolled_back = rolled_back(ui, caller, project).await?;
+    let bundles = bundles.into_iter().map(|(id, name)| {
+        let mark = if rolled_back.contains_key(&id) {
+            ", rolled back"
+        } else {
+            ""
+        };
+        (id.to_string(), format!("{name} (…{}){mark}", short(id)))
+    });
     Ok(bundles.collect())
 }
 

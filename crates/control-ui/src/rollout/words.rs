@@ -76,7 +76,7 @@ pub(crate) fn heading(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
         }
         RolloutState::RolledBack => format!("Rolled back{at}: {}", reason(rollout)),
         RolloutState::Cancelled => {
-            format!("Ended by hand{at}: {}.", running(rollout, bundle, moved))
+            format!("Cancelled{at}: {}.", running(rollout, bundle, moved))
         }
     }
 }
@@ -168,8 +168,9 @@ pub(crate) fn is_batch_ended_by_hand(rollout: &Rollout, number: i64) -> bool {
 pub(crate) fn batch_status(rollout: &Rollout, number: i64, state: Option<BatchState>) -> Status {
     match state {
         Some(BatchState::Failed) if is_batch_ended_by_hand(rollout, number) => {
-            Status::new(Tone::Off, "off", "Ended by hand")
+            Status::new(Tone::Off, "off", "Cancelled")
         }
+        None if rollout.state.is_final() => Status::new(Tone::Off, "off", "Not reached"),
         None => Status::new(Tone::Off, "wait", "Waits"),
         Some(BatchState::Open) => Status::new(Tone::Busy, "busy", "Switching"),
         Some(BatchState::Switched) => Status::new(Tone::Busy, "busy", "Observed"),
@@ -278,7 +279,7 @@ pub(crate) mod tests {
             (
                 State::Cancelled,
                 Some("cancelled by hand"),
-                "Ended by hand at batch 3 of 6: 22 of 64 nodes run “cart”.",
+                "Cancelled at batch 3 of 6: 22 of 64 nodes run “cart”.",
             ),
         ] {
             let moved = Moved {

@@ -112,6 +112,36 @@ async fn a_service_is_changed_by_its_form() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_of_services_is_created_by_its_form() {
+    for world in worlds().await {
+        let fleet = Fleet::new(&world).await;
+        let page = "/projects/{project}/bundles/new/services";
+        let services = world
+            .get("/projects/{project}/services", &world.admin)
+            .await;
+        let link = world.path(page);
+        assert!(services.text.contains(&link), "{}", services.text);
+        let send = async |http: &str, https: &str| {
+            let fields = [("name", "shop"), ("http", http), ("https", https)];
+            world.submit(page, page, &world.admin, &fields).await
+        };
+        let refused = send("", "").await;
+        assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(refused.text.contains("role=\"alert\""), "{}", refused.text);
+        let done = send("0.0.0.0:8080", "0.0.0.0:8443").await;
+        assert_eq!(done.status, StatusCode::SEE_OTHER, "{}", done.text);
+        let call = world.call().await;
+        let newest = world.app.newest_bundles(&call, world.project, None, 1);
+        let made = newest.await.unwrap().remove(0).value;
+        let files = world.app.bundle_files(&call, world.project, made.id);
+        let text = String::from_utf8(files.await.unwrap()["proxy.kdl"].clone()).unwrap();
+        let service = world.app.service(&call, world.project, fleet.service);
+        let service = service.await.unwrap().value.name;
+        assert!(text.contains(service.as_str()), "{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_form_that_was_refused_replaces_no_change_of_another_person() {
     for world in worlds().await {
         let fleet = Fleet::new(&world).await;

@@ -135,7 +135,7 @@ async fn nodes_that_were_ordered_and_did_not_report_are_on_the_pages() {
         trial.fail(&[]).await;
         let page = trial.page("").await;
         assert!(!page.contains("No node has the bundle"), "{page}");
-        let reach = "2 nodes were ordered to run it and have not reported that they do; \
+        let reach = "2 nodes were ordered to run it, and have rejected it or not reported yet; \
                      1 node was not ordered to.";
         assert!(page.contains(reach), "{page}");
         assert!(page.contains("Roll back 2 nodes"), "{page}");

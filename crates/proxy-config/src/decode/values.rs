@@ -399,7 +399,8 @@ fn sendable_host(error: &ValueError, written: Raw<'_>) -> Option<String> {
 /// The syntax here for a value in another program's form: a variable, or a URL for a host.
 fn foreign_form(what: &str, written: &str) -> Option<String> {
     if written.contains("${") || written.contains("{{") {
-        let help = "write `{$NAME}` for an environment variable, or make the file from a template";
+        let help =
+            "write the value, or `{$NAME}` for an environment variable, which bundles do not have";
         return Some(help.to_owned());
     }
     let (scheme, rest) = written.trim_matches('"').split_once("://")?;

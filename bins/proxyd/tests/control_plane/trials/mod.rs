@@ -353,8 +353,9 @@ fn a_bundle_with_an_unreachable_upstream_serves_no_client() {
     });
     assert_eq!(others, 0, "answers of the bad bundle");
     let reason = found["reason"].as_str().unwrap();
-    let expected =
-        format!("upstream \"u\" is down: no connection to {down}, though a current target passes");
+    let expected = format!(
+        "upstream \"u\" is down: no connection to {down}, although a target of the bundle in force answers"
+    );
     assert!(reason.contains(&expected), "{reason}");
     // It was down before as well: the bundle is not at fault.
     let address = good.address();

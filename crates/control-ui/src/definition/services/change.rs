@@ -59,7 +59,9 @@ pub(crate) async fn send(
     let faults = match read(&fields, &found.settings) {
         Ok(settings) => match app.update_service(&call, project, id, settings).await {
             Ok(_) => {
-                let note = Note::good("The service is changed, for the next bundle of services.");
+                let note = Note::good(
+                    "The service is changed. Nodes get it by the next bundle of services.",
+                );
                 let path = format!("/projects/{project}/services/{id}");
                 return Ok(note.at(&path, ui.cookie));
             }

@@ -170,7 +170,7 @@ async fn silent_target(
         for old in &own.targets {
             if passes(&old.answering()).await {
                 return Some(format!(
-                    "upstream \"{}\" gets no answer from {} to `OPTIONS *` within {} s, but one from a current target",
+                    "upstream \"{}\" gets no answer from {} to `OPTIONS *` within {} s, but one from a target of the bundle in force",
                     upstream.name,
                     target.label,
                     PROBE_TIME.as_secs()
@@ -248,7 +248,7 @@ fn down(upstream: &UpstreamEndpoints, error: &CheckError) -> String {
         "no connection to"
     };
     format!(
-        "upstream \"{}\" is down: {probe} {named}, though a current target passes ({error})",
+        "upstream \"{}\" is down: {probe} {named}, although a target of the bundle in force answers ({error})",
         upstream.name
     )
 }
