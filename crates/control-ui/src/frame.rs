@@ -34,6 +34,12 @@ pub(crate) fn show(page: &impl Template) -> Response {
     }
 }
 
+/// A page with the faults of its form.
+pub(crate) fn unprocessable(mut page: Response) -> Response {
+    *page.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
+    page
+}
+
 /// Maximum number of projects in the switcher.
 const MAX_PROJECTS: i64 = 20;
 

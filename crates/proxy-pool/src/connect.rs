@@ -2,8 +2,7 @@
 
 use crate::error::ConnectError;
 use crate::limit::ConnectionLimit;
-use crate::transport::UpstreamStream;
-use crate::transport::UpstreamTlsStream;
+use crate::transport::{UpstreamStream, UpstreamTlsStream};
 use proxy_tls::ClientTls;
 use rustix::io::Errno;
 use std::io;

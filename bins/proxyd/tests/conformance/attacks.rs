@@ -195,7 +195,7 @@ pub(crate) fn forwarded_one_byte_data() -> Attack {
 }
 
 /// Uploads to an HTTP/2 target that grants large windows and reads nothing: half of them fill the socket to it, the
-/// others send one byte at a time.
+/// rest send one byte at a time.
 pub(crate) fn stalled_one_byte_data() -> Attack {
     Attack {
         at_once: 1,

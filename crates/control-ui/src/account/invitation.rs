@@ -2,7 +2,7 @@
 //! organization.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -103,9 +103,7 @@ pub(crate) async fn join(
                 Faults::from_error(error)?
             };
             let form = Form::refused(&caller.visit.csrf, fields, faults);
-            let mut response = ask(&ui, &caller, form).await?;
-            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(response)
+            ask(&ui, &caller, form).await.map(unprocessable)
         }
     }
 }

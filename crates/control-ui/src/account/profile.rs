@@ -2,7 +2,7 @@
 
 use crate::account::identities::{self, Identities};
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -13,7 +13,7 @@ use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::header;
 use axum::response::Response;
 use control_app::{Identity, Page, SessionInfo};
 use control_auth::{Password, Secret};
@@ -214,9 +214,7 @@ pub(crate) async fn rename(
 }
 
 async fn refuse(ui: &Ui, caller: &Caller, forms: Forms) -> Result<Response, Failure> {
-    let mut response = respond(ui, caller, forms).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(ui, caller, forms).await.map(unprocessable)
 }
 
 /// Adds the session's new secret to the response as a cookie.

@@ -3,7 +3,7 @@
 use crate::account::profile::with_session;
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::{Note, redirect};
@@ -14,7 +14,6 @@ use crate::view::confirm::Confirm;
 use crate::view::link::Link;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_auth::RecoveryCode;
 use std::sync::Arc;
@@ -77,9 +76,9 @@ pub(crate) async fn confirm(
         Err(error) => Faults::from_error(error)?,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, form, String::new(), String::new()).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, form, String::new(), String::new())
+        .await
+        .map(unprocessable)
 }
 
 async fn respond(

@@ -2,7 +2,7 @@
 
 use crate::bundle::checks::{Finding, findings};
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -179,9 +179,9 @@ async fn refuse(
     found: Vec<Finding>,
 ) -> Result<Response, Failure> {
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(ui, caller, project, form, Checked::NotYet, found).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(ui, caller, project, form, Checked::NotYet, found)
+        .await
+        .map(unprocessable)
 }
 
 async fn respond(

@@ -2,7 +2,7 @@
 
 use crate::bundle::editor::made_note;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
@@ -10,7 +10,6 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{BundleSource, ListenAddresses, NewBundle};
 use control_wire::ProjectId;
@@ -63,9 +62,9 @@ pub(crate) async fn send(
             .renamed("services.https", "https"),
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, project, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, project, form)
+        .await
+        .map(unprocessable)
 }
 
 async fn respond(

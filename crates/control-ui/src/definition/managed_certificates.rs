@@ -3,7 +3,7 @@
 pub(crate) mod detail;
 
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, NavEntry, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -14,7 +14,6 @@ use crate::view::component::{RelativeTime, Status, Tone, when};
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{ListFilter, Page, PageOrder};
 use control_domain::{
@@ -91,9 +90,9 @@ pub(crate) async fn create(
         }
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, project, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, project, form)
+        .await
+        .map(unprocessable)
 }
 
 async fn respond(

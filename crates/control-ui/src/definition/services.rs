@@ -4,7 +4,7 @@ pub(crate) mod change;
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -18,7 +18,6 @@ use crate::view::listing;
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{CertificateFilter, ListFilter, PageOrder, ServiceFilter, SortColumn};
 use control_domain::{Access, Service, ServiceSettings};
@@ -265,9 +264,9 @@ pub(crate) async fn create(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, project, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, project, form)
+        .await
+        .map(unprocessable)
 }
 
 /// Parses the form; `further` is the JSON of settings that the form does not show.

@@ -2,7 +2,7 @@
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::organization::members::member_names;
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
@@ -17,7 +17,6 @@ use crate::view::listing;
 use crate::view::phrase::{count, few, pick, short};
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{ApiKeyTenant, ListFilter, PageOrder};
 use control_domain::{ApiKey, ApiKeyState, NewApiKey, Scope};
@@ -241,9 +240,7 @@ pub(crate) async fn create(
         },
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, org, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, org, form).await.map(unprocessable)
 }
 
 /// Parses the form. A value that the page does not offer is a fault: ignoring a scope or a project

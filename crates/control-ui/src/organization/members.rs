@@ -2,7 +2,7 @@
 
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -16,7 +16,6 @@ use crate::view::listing;
 use crate::view::phrase::{count, few, pick, sentence};
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{ListFilter, PageOrder};
 use control_domain::{Access, Role, Tenant};
@@ -294,9 +293,7 @@ pub(crate) async fn invite(
         }
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, org, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, org, form).await.map(unprocessable)
 }
 
 /// Withdraws an invitation.

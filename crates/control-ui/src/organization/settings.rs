@@ -1,7 +1,7 @@
 //! Settings of an organization: name, second factor, limits.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -11,7 +11,6 @@ use crate::ui::Ui;
 use crate::view::phrase::{count, number};
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::OrgLimits;
 use control_domain::{Access, OrgSecurity, Quotas, Retention, Tenant};
@@ -183,9 +182,7 @@ pub(crate) async fn rename(
         }
         Err(error) => {
             let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
-            let mut response = respond(&ui, &caller, org, form).await?;
-            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(response)
+            respond(&ui, &caller, org, form).await.map(unprocessable)
         }
     }
 }

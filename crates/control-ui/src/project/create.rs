@@ -1,7 +1,7 @@
 //! Creation of a project.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -10,7 +10,6 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_wire::OrgId;
 use std::sync::Arc;
@@ -54,9 +53,7 @@ pub(crate) async fn send(
         Err(error) => {
             let faults = Faults::from_error(error)?;
             let form = Form::refused(&caller.visit.csrf, fields, faults);
-            let mut response = respond(&ui, &caller, org, form).await?;
-            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(response)
+            respond(&ui, &caller, org, form).await.map(unprocessable)
         }
     }
 }

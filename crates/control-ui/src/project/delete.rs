@@ -1,7 +1,7 @@
 //! Deletion of a project: the page lists what is deleted with it, and asks for the project's name.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -11,7 +11,6 @@ use crate::ui::Ui;
 use crate::view::phrase::{count, pick};
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_wire::ProjectId;
 use std::sync::Arc;
@@ -58,9 +57,7 @@ pub(crate) async fn send(
         Faults::from_field("name", "is not the name of this project")
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, id, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, id, form).await.map(unprocessable)
 }
 
 async fn respond(ui: &Ui, caller: &Caller, id: ProjectId, form: Form) -> Result<Response, Failure> {

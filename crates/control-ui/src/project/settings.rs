@@ -1,7 +1,7 @@
 //! Settings of a project: name and policy.
 
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -11,7 +11,6 @@ use crate::ui::Ui;
 use crate::view::phrase::list_of;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_domain::{
     Access, ApprovalRule, Freezes, PolicyChange, PolicyRules, ProjectPolicy, WeakerRules,
@@ -220,9 +219,9 @@ pub(crate) async fn set_policy(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, id, Some(form), None).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, id, Some(form), None)
+        .await
+        .map(unprocessable)
 }
 
 /// Renames the project.
@@ -241,9 +240,9 @@ pub(crate) async fn rename(
         }
         Err(error) => {
             let form = Form::refused(&caller.visit.csrf, fields, Faults::from_error(error)?);
-            let mut response = respond(&ui, &caller, id, None, Some(form)).await?;
-            *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-            Ok(response)
+            respond(&ui, &caller, id, None, Some(form))
+                .await
+                .map(unprocessable)
         }
     }
 }

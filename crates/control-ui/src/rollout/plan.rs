@@ -1,7 +1,7 @@
 //! Creation of a rollout: bundle, nodes, batches, gate.
 
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -12,7 +12,6 @@ use crate::ui::Ui;
 use crate::view::phrase::{count, short};
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::NodeSelection;
 use control_domain::{
@@ -74,11 +73,7 @@ pub(crate) async fn show(
     if gate_hint(&ui, &caller, project).await? != GATE_HINT {
         pairs.retain(|(name, _)| *name != "gate");
     }
-    let chosen = match query.get("bundle") {
-        "" => proposed(&ui, &caller, project).await?,
-        asked => asked.to_owned(),
-    };
-    pairs.push(("bundle", &chosen));
+    pairs.push(("bundle", query.get("bundle")));
     let prometheus = ui.app.prometheus_url(&caller.call, project).await?;
     pairs.push(("prometheus_url", prometheus.as_deref().unwrap_or_default()));
     let form = Form::new(&caller.visit.csrf, Fields::filled(&pairs));
@@ -111,9 +106,9 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, project, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, project, form)
+        .await
+        .map(unprocessable)
 }
 
 /// Maps fields of the API to the form's names.
@@ -225,19 +220,7 @@ async fn respond(
     }))
 }
 
-/// The newest signed bundle that was not rolled back last; empty without one.
-async fn proposed(ui: &Ui, caller: &Caller, project: ProjectId) -> Result<String, Failure> {
-    let rolled_back = rolled_back(ui, caller, project).await?;
-    let newest = ui
-        .app
-        .newest_signed_bundles(&caller.call, project, MAX_OFFERED_BUNDLES)
-        .await?;
-    let mut ids = newest.into_iter().map(|found| found.value.id);
-    let proposed = ids.find(|id| !rolled_back.contains_key(id));
-    Ok(proposed.map_or_else(String::new, |id| id.to_string()))
-}
-
-/// The newest signed bundles, and the one selected in the form.
+/// The newest signed bundles, those that were rolled back last behind the rest, and the one selected in the form.
 async fn offered(
     ui: &Ui,
     caller: &Caller,
@@ -257,6 +240,7 @@ async fn offered(
     let named: BTreeSet<BundleId> = named.into_iter().collect();
     bundles.extend(app.bundle_names(call, project, &named).await?);
     let rolled_back = rolled_back(ui, caller, project).await?;
+    bundles.sort_by_key(|(id, _)| rolled_back.contains_key(id));
     let bundles = bundles.into_iter().map(|(id, name)| {
         let mark = if rolled_back.contains_key(&id) {
             ", rolled back"

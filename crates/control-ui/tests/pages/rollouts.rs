@@ -2,7 +2,7 @@
 
 use crate::fleet::{bundle, node};
 use crate::reports::{Outcome, Reports};
-use crate::world::{World, worlds};
+use crate::world::{World, between, worlds};
 use axum::http::StatusCode;
 use control_app::{NodeSelection, RolloutProgress};
 use control_domain::{BatchSize, NewRollout, OnFailure, RolloutCommand, RolloutState, Strategy};
@@ -184,6 +184,36 @@ async fn the_reason_of_a_stop_stays_after_a_rollback_by_hand() {
         let page = trial.page("").await;
         let reason = "stopped before: 1 of 2 nodes did not switch in time";
         assert!(page.contains(reason), "{page}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_was_rolled_back_is_marked_and_not_proposed() {
+    for world in worlds().await {
+        let mut trial = Trial::new(&world).await;
+        trial.fail(&[0]).await;
+        trial.command(RolloutCommand::RollBack).await;
+        trial.advance().await;
+        trial.reports.now += SignedDuration::from_secs(10);
+        trial.report(&[0, 1]).await;
+        trial.advance().await;
+        let rollout = trial.progress().await.rollout;
+        assert_eq!(rollout.state, RolloutState::RolledBack);
+        let page = trial.page("").await;
+        assert!(page.contains("Not reached"), "{page}");
+        let again = "&amp;max_unavailable=0&amp;soak_seconds=0&amp;on_failure=pause";
+        assert!(page.replace("&#38;", "&amp;").contains(again), "{page}");
+
+        let bundle = format!("/projects/{{project}}/bundles/{}", rollout.bundle);
+        let bundle = world.get(&bundle, &world.admin).await;
+        let heading = "“cart” was rolled back, and no node runs it.";
+        assert_eq!(bundle.heading(), heading);
+        let form = "/projects/{project}/rollouts/new";
+        let form = world.get(form, &world.admin).await.text;
+        let options = between(&form, "name=\"bundle\"", "</select>");
+        let (old, cart) = (options.find(">old ("), options.find(">cart ("));
+        assert!(old.is_some() && old < cart, "{options}");
+        assert!(options.contains("), rolled back</option>"), "{options}");
     }
 }
 

@@ -3,7 +3,7 @@
 use super::detail;
 use crate::frame::confirmation::confirmation;
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, NavEntry};
+use crate::frame::{Frame, NavEntry, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -13,7 +13,6 @@ use crate::ui::Ui;
 use crate::view::confirm::Confirm;
 use crate::view::link::Link;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::NewCertificate;
 use control_wire::{CertificateId, ProjectId};
@@ -46,9 +45,9 @@ pub(crate) async fn create(
         },
     };
     let form = Form::refused(&caller.visit.csrf, fields.without(KEY), faults);
-    let mut response = super::respond(&ui, &caller, project, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    super::respond(&ui, &caller, project, form)
+        .await
+        .map(unprocessable)
 }
 
 /// Replaces a certificate and its key.
@@ -75,9 +74,9 @@ pub(crate) async fn replace(
         },
     };
     let form = Form::refused(&caller.visit.csrf, fields.without(KEY), faults);
-    let mut response = detail::respond(&ui, &caller, project, id, Some(form)).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    detail::respond(&ui, &caller, project, id, Some(form))
+        .await
+        .map(unprocessable)
 }
 
 fn new(fields: &Fields) -> Result<NewCertificate, Faults> {

@@ -2,7 +2,7 @@
 
 use super::{Names, Row, read, row};
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -12,7 +12,6 @@ use crate::ui::Ui;
 use crate::view::component::{RelativeTime, when};
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_domain::{Access, Service};
 use control_wire::{CertificateId, ProjectId, ServiceId, UpstreamId};
@@ -70,9 +69,9 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, project, id, Some(form)).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, project, id, Some(form))
+        .await
+        .map(unprocessable)
 }
 
 /// Renders the page; `refused` is the form with its faults. The facts above it are the stored ones.

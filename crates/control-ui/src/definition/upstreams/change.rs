@@ -2,7 +2,7 @@
 
 use super::{Row, balancing_choices, in_form, read, row};
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, foot, show as shown};
+use crate::frame::{Frame, NavEntry, foot, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -13,7 +13,6 @@ use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_domain::{Access, LoadBalancing, Upstream};
 use control_wire::{ProjectId, UpstreamId};
@@ -67,9 +66,9 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, project, id, Some(form)).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, project, id, Some(form))
+        .await
+        .map(unprocessable)
 }
 
 /// Renders the page; `refused` is the form with its faults. The facts above it are the stored ones.

@@ -1,7 +1,7 @@
 //! Creation of an enrolment token; its secret is shown once.
 
 use crate::frame::form::{self, Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::path::Path;
@@ -11,7 +11,6 @@ use crate::view::component::{RelativeTime, when};
 use crate::view::phrase::count;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_domain::NewEnrolmentToken;
 use control_wire::ProjectId;
@@ -95,9 +94,9 @@ pub(crate) async fn send(
         Err(faults) => faults,
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(&ui, &caller, project, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(&ui, &caller, project, form)
+        .await
+        .map(unprocessable)
 }
 
 fn read(fields: &Fields, caller: &Caller) -> Result<NewEnrolmentToken, Faults> {

@@ -2,7 +2,7 @@
 
 use super::redirect_uri;
 use crate::frame::form::{Faults, Form};
-use crate::frame::{Frame, NavEntry, show as shown};
+use crate::frame::{Frame, NavEntry, show as shown, unprocessable};
 use crate::request::failure::Failure;
 use crate::request::fields::Fields;
 use crate::request::note::Note;
@@ -11,7 +11,6 @@ use crate::request::visit::Caller;
 use crate::ui::Ui;
 use askama::Template;
 use axum::extract::State;
-use axum::http::StatusCode;
 use axum::response::Response;
 use control_app::{NO_VERSION, Versioned, acs_path};
 use control_domain::{GroupMapping, OidcSettings, SamlSettings, SsoConnection, SsoSettings};
@@ -238,9 +237,9 @@ async fn send(
         }
     };
     let form = Form::refused(&caller.visit.csrf, fields, faults);
-    let mut response = respond(ui, caller, org, protocol, form).await?;
-    *response.status_mut() = StatusCode::UNPROCESSABLE_ENTITY;
-    Ok(response)
+    respond(ui, caller, org, protocol, form)
+        .await
+        .map(unprocessable)
 }
 
 fn oidc(fields: &Fields) -> Result<OidcSettings, Faults> {
