@@ -19,7 +19,7 @@ use askama::Template;
 use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 use control_app::{Identity, ListFilter, Page, PageOrder};
-use control_domain::{Access, NodeStanding, Role, Tenant};
+use control_domain::{Access, NodeStanding, Org, Project, Role, Tenant};
 use control_wire::{OrgId, ProjectId};
 use navigation::{NavGroup, NodeCounts, org_group, personal_group, project_groups};
 
@@ -58,7 +58,7 @@ pub(crate) struct Frame {
     pub(crate) person: Option<String>,
     /// Whether the user administers the installation.
     pub(crate) has_installation: bool,
-    /// Project switcher; `None` on pages outside of projects.
+    /// Menu of projects; `None` on pages outside of an organization.
     pub(crate) switcher: Option<Switcher>,
     pub(crate) groups: Vec<NavGroup>,
     /// Action and text of the search field; `None` without one.
@@ -69,16 +69,69 @@ pub(crate) struct Frame {
     pub(crate) reloads: bool,
 }
 
-/// Current project, its organization, and further projects.
+/// Menu of an organization's projects.
 #[derive(Clone, Debug)]
 pub(crate) struct Switcher {
+    /// Name of the current project; on pages of the organization, of the organization.
     pub(crate) own: String,
     pub(crate) org: String,
     /// Path and name of each further project.
     pub(crate) others: Vec<(String, String)>,
 }
 
+impl Switcher {
+    /// Menu of a page of the organization, or of its project `current`.
+    async fn load(
+        ui: &Ui,
+        caller: &Caller,
+        org: &Org,
+        current: Option<&Project>,
+    ) -> Result<Self, Failure> {
+        let page = Page {
+            after: None,
+            limit: MAX_PROJECTS,
+            order: PageOrder::Oldest,
+        };
+        let filter = ListFilter::default();
+        let found = ui.app.projects(&caller.call, org.id, &filter, page).await?;
+        let current_id = current.map(|project| project.id);
+        let further = found.into_iter().map(|project| project.value);
+        let further = further.filter(|project| Some(project.id) != current_id);
+        let further = further.map(|project| {
+            let href = format!("/projects/{}", project.id);
+            (href, project.name.to_string())
+        });
+        Ok(Self {
+            own: current.map_or_else(|| org.name.to_string(), |project| project.name.to_string()),
+            org: org.name.to_string(),
+            others: further.collect(),
+        })
+    }
+}
+
+/// Markup in front of a page's content. A template of its own, so that it is compiled once and not for each page.
+#[derive(Template)]
+#[template(path = "frame_top.html")]
+pub(crate) struct FrameTop<'a> {
+    frame: &'a Frame,
+}
+
+/// Markup behind a page's content.
+#[derive(Template)]
+#[template(path = "frame_bottom.html")]
+pub(crate) struct FrameBottom<'a> {
+    frame: &'a Frame,
+}
+
 impl Frame {
+    pub(crate) fn top(&self) -> FrameTop<'_> {
+        FrameTop { frame: self }
+    }
+
+    pub(crate) fn bottom(&self) -> FrameBottom<'_> {
+        FrameBottom { frame: self }
+    }
+
     /// Layout of a public page or a failure.
     pub(crate) fn bare(title: &str, visit: Option<&Visit>) -> Self {
         Self {
@@ -122,29 +175,11 @@ impl Frame {
         let call = &caller.call;
         let project = ui.app.project(call, id).await?.value;
         let org = ui.app.org(call, project.org).await?.value;
-        let page = Page {
-            after: None,
-            limit: MAX_PROJECTS,
-            order: PageOrder::Oldest,
-        };
-        let others = ui
-            .app
-            .projects(call, project.org, &ListFilter::default(), page)
-            .await?;
-        let others = others.into_iter().filter(|other| other.value.id != id);
-        let others = others.map(|other| {
-            let href = format!("/projects/{}", other.value.id);
-            (href, other.value.name.to_string())
-        });
+        let switcher = Switcher::load(ui, caller, &org, Some(&project)).await?;
         let counts = node_counts(ui, caller, id).await?;
         let may_administer = caller.may(Access::ADMINISTER, project.tenant());
         let mut groups = project_groups(id, title.entry, &counts, may_administer);
         groups.push(org_group(caller, project.org, title.entry));
-        let switcher = Switcher {
-            own: project.name.to_string(),
-            org: org.name.to_string(),
-            others: others.collect(),
-        };
         let text = format!("{} · {}", title.text, project.name);
         let search = (format!("/projects/{id}/search"), search_text(caller));
         Ok(Self {
@@ -167,6 +202,7 @@ impl Frame {
         let org = ui.app.org(&caller.call, id).await?.value;
         let text = format!("{} · {}", title.text, org.name);
         let mut frame = Self::personal(ui, caller, title.entry.titled(&text)).await?;
+        frame.switcher = Some(Switcher::load(ui, caller, &org, None).await?);
         frame.groups.push(org_group(caller, id, title.entry));
         Ok(frame)
     }

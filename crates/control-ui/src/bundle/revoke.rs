@@ -57,16 +57,16 @@ fn effects(nodes: i64) -> Vec<String> {
     let first = match nodes {
         0 => "No node runs it.".to_owned(),
         _ => format!(
-            "{} {} it, and {} ordered to revert to {}.",
+            "{} {} it, and {} to {}.",
             count(nodes, "node"),
             pick(nodes, "runs", "run"),
-            pick(nodes, "is", "are"),
+            pick(nodes, "reverts", "revert"),
             pick(nodes, "its former bundle", "their former bundles"),
         ),
     };
     vec![
         first,
-        "Rollouts of it stop and roll back. It can never be ordered again; a new bundle of the same files can.".to_owned(),
+        "Rollouts of it stop and roll back. It can never be assigned again; a new bundle of the same files can.".to_owned(),
     ]
 }
 
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(effects(0)[0], "No node runs it.");
         assert_eq!(
             effects(1)[0],
-            "1 node runs it, and is ordered to revert to its former bundle."
+            "1 node runs it, and reverts to its former bundle."
         );
     }
 }

@@ -192,16 +192,16 @@ fn heading(
 ) -> String {
     match standing {
         NodeStanding::AsOrdered => format!("{name} serves what it should."),
-        NodeStanding::Moving => format!("{name} has an order that it has not answered yet."),
+        NodeStanding::Moving => format!("{name} has not confirmed its new bundle yet."),
         NodeStanding::Drifted if active.is_none() => {
-            format!("{name} runs no bundle, although it was ordered to run one.")
+            format!("{name} runs no bundle, although one is assigned to it.")
         }
         NodeStanding::Drifted if active == ordered => {
             format!("{name} has edited files of its bundle on its disk.")
         }
-        NodeStanding::Drifted => format!("{name} runs a bundle that it was not ordered to run."),
-        NodeStanding::Refused => format!("{name} rejected its order."),
-        NodeStanding::Unordered => format!("{name} has no order yet."),
+        NodeStanding::Drifted => format!("{name} runs a bundle that is not assigned to it."),
+        NodeStanding::Refused => format!("{name} rejected its bundle."),
+        NodeStanding::Unordered => format!("{name} has no bundle yet."),
         NodeStanding::Silent => format!("{name} is offline."),
         NodeStanding::Enrolled => format!("{name} has not reported yet."),
     }
@@ -292,10 +292,10 @@ mod tests {
         for (active, expected) in [
             (
                 None,
-                "fra-1 runs no bundle, although it was ordered to run one.",
+                "fra-1 runs no bundle, although one is assigned to it.",
             ),
             (own, "fra-1 has edited files of its bundle on its disk."),
-            (other, "fra-1 runs a bundle that it was not ordered to run."),
+            (other, "fra-1 runs a bundle that is not assigned to it."),
         ] {
             let heading = heading("fra-1", NodeStanding::Drifted, active, own);
             assert_eq!(heading, expected);

@@ -115,7 +115,7 @@ pub(crate) async fn list(
             &caller,
             Access::WRITE_NODES,
             tenant,
-            "order the bundle again, or keep what nodes run",
+            "assign the bundle again, or keep what nodes run",
         ),
     }))
 }
@@ -158,11 +158,15 @@ fn status(drift: &Drift) -> Status {
 
 fn heading(open: i64) -> String {
     match open {
-        0 => "No node differs from its order.".to_owned(),
+        0 => "No node differs from its assigned bundle.".to_owned(),
         _ => format!(
             "{} {}.",
             count(open, "node"),
-            pick(open, "differs from its order", "differ from their orders")
+            pick(
+                open,
+                "differs from its assigned bundle",
+                "differ from their assigned bundles"
+            )
         ),
     }
 }
@@ -181,10 +185,13 @@ pub(crate) async fn resolve(
                 let page = format!("/projects/{project}/drift/{id}");
                 return Ok(fault.note().at(&page, ui.cookie));
             };
-            let sentence = "A new order names the node’s current bundle.";
+            let sentence = "The node’s current bundle is assigned to it now.";
             (DriftRemedy::Accept(Some(seen)), sentence)
         }
-        _ => (DriftRemedy::Reorder, "The order is sent to the node again."),
+        _ => (
+            DriftRemedy::Reorder,
+            "The bundle is assigned to the node again.",
+        ),
     };
     let note = match ui
         .app
@@ -203,8 +210,8 @@ mod tests {
 
     #[test]
     fn the_heading_counts_nodes_that_differ() {
-        assert_eq!(heading(0), "No node differs from its order.");
-        assert_eq!(heading(1), "1 node differs from its order.");
-        assert_eq!(heading(2), "2 nodes differ from their orders.");
+        assert_eq!(heading(0), "No node differs from its assigned bundle.");
+        assert_eq!(heading(1), "1 node differs from its assigned bundle.");
+        assert_eq!(heading(2), "2 nodes differ from their assigned bundles.");
     }
 }

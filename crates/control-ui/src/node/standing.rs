@@ -37,13 +37,13 @@ pub(crate) struct Share {
 /// Standing as an icon and a word.
 pub(crate) fn status(standing: NodeStanding) -> Status {
     let (tone, icon, word) = match standing {
-        NodeStanding::AsOrdered => (Tone::Ok, "ok", "As ordered"),
+        NodeStanding::AsOrdered => (Tone::Ok, "ok", "As assigned"),
         NodeStanding::Moving => (Tone::Busy, "busy", "Moving"),
-        NodeStanding::Unordered => (Tone::Off, "wait", "No order"),
+        NodeStanding::Unordered => (Tone::Off, "wait", "No bundle"),
         NodeStanding::Enrolled => (Tone::Off, "wait", "Not reported yet"),
         NodeStanding::Silent => (Tone::Off, "off", "Offline"),
         NodeStanding::Drifted => (Tone::Warn, "drift", "Drifted"),
-        NodeStanding::Refused => (Tone::Bad, "bad", "Rejected its order"),
+        NodeStanding::Refused => (Tone::Bad, "bad", "Rejected its bundle"),
     };
     Status::new(tone, icon, word)
 }
@@ -74,13 +74,13 @@ impl Standings {
     fn share(&self, standing: NodeStanding) -> Share {
         let nodes = self.nodes(standing);
         let words = match standing {
-            NodeStanding::AsOrdered => "as ordered",
+            NodeStanding::AsOrdered => "as assigned",
             NodeStanding::Moving => "moving",
-            NodeStanding::Unordered => "without an order",
+            NodeStanding::Unordered => "without a bundle",
             NodeStanding::Enrolled => "not reported yet",
             NodeStanding::Silent => "offline",
             NodeStanding::Drifted => "drifted",
-            NodeStanding::Refused => pick(nodes, "rejected its order", "rejected their orders"),
+            NodeStanding::Refused => pick(nodes, "rejected its bundle", "rejected their bundles"),
         };
         Share {
             status: status(standing),
@@ -113,7 +113,7 @@ impl Standings {
         }
         if self.waits_for_orders() {
             return format!(
-                "{} {} for a first order.",
+                "{} {} for a first bundle.",
                 count(total, "node"),
                 pick(total, "waits", "wait")
             );
@@ -150,21 +150,21 @@ impl Standings {
         for (standing, one, several) in [
             (
                 NodeStanding::Refused,
-                "rejected its order",
-                "rejected their orders",
+                "rejected its bundle",
+                "rejected their bundles",
             ),
             (
                 NodeStanding::Drifted,
-                "differs from its order",
-                "differ from their orders",
+                "differs from its assigned bundle",
+                "differ from their assigned bundles",
             ),
             (NodeStanding::Silent, "is offline", "are offline"),
             (
                 NodeStanding::Moving,
-                "has an order that it has not answered",
-                "have an order that they have not answered",
+                "has not confirmed its new bundle",
+                "have not confirmed their new bundles",
             ),
-            (NodeStanding::Unordered, "has no order", "have no order"),
+            (NodeStanding::Unordered, "has no bundle", "have no bundle"),
             (
                 NodeStanding::Enrolled,
                 "has not reported yet",
@@ -219,7 +219,7 @@ mod tests {
             (
                 &[(AsOrdered, 208), (Moving, 10), (Drifted, 1), (Silent, 1)][..],
                 "208 of 220 nodes serve what they should.",
-                "One differs from its order, one is offline and ten have an order that they have not answered.",
+                "One differs from its assigned bundle, one is offline and ten have not confirmed their new bundles.",
             ),
             (
                 &[(AsOrdered, 1), (Silent, 1)][..],
@@ -228,10 +228,14 @@ mod tests {
             ),
             (
                 &[(Unordered, 2), (Enrolled, 1)][..],
-                "3 nodes wait for a first order.",
-                "Two have no order and one has not reported yet.",
+                "3 nodes wait for a first bundle.",
+                "Two have no bundle and one has not reported yet.",
             ),
-            (&[(Unordered, 1)][..], "1 node waits for a first order.", ""),
+            (
+                &[(Unordered, 1)][..],
+                "1 node waits for a first bundle.",
+                "",
+            ),
         ] {
             let standings = standings(counts);
             assert_eq!(standings.heading(), heading);

@@ -179,7 +179,7 @@ fn why(rollout: &Rollout) -> String {
     words::full_reason(rollout).unwrap_or_default()
 }
 
-/// Conditions for offline nodes and for nodes that rejected their orders.
+/// Conditions for offline nodes and for nodes that rejected their bundles.
 async fn nodes_attention(
     ui: &Ui,
     caller: &Caller,
@@ -212,10 +212,10 @@ async fn nodes_attention(
     Ok(list)
 }
 
-/// Condition for `nodes` that are offline or rejected their orders.
+/// Condition for `nodes` that are offline or rejected their bundles.
 fn standing_attention(standing: NodeStanding, link: Link, nodes: i64) -> Attention {
     let (tone, sign, rest, detail) = if standing == NodeStanding::Refused {
-        let rest = pick(nodes, "rejected its order", "rejected their orders");
+        let rest = pick(nodes, "rejected its bundle", "rejected their bundles");
         let detail = "The page of a node shows its reason.";
         (Tone::Bad, "bad", rest, detail)
     } else {
@@ -248,8 +248,8 @@ fn drift_attention(drift: &Drift, names: &BTreeMap<NodeId, String>, now: Timesta
         },
         rest: match drift.active {
             Some(_) if drift.is_edited() => "has edited files of its bundle on its disk",
-            Some(_) => "runs a bundle that it was not ordered to run",
-            None => "runs no bundle, although it was ordered to run one",
+            Some(_) => "runs a bundle that is not assigned to it",
+            None => "runs no bundle, although one is assigned to it",
         }
         .to_owned(),
         detail: format!("Noticed {}.", ago(drift.opened_at, now)),

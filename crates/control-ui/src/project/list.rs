@@ -139,7 +139,7 @@ async fn card(ui: &Ui, caller: &Caller, project: Project) -> Result<ProjectCard,
         let hour = TrafficPeriod::Hour;
         let traffic = ui.app.traffic_totals(&caller.call, project.id, hour);
         let traffic = traffic.await?;
-        words = traffic_heading(&traffic.total, hour);
+        words = traffic_heading(&traffic.total, hour, caller.visit.now);
         if 0 < traffic.total.counted.requests {
             shown = figures(&traffic.total, &traffic.steps, hour);
         }

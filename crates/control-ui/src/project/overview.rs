@@ -131,7 +131,7 @@ pub(crate) async fn show(
             .collect(),
         label,
         places,
-        traffic: traffic_heading(&traffic.total, hour),
+        traffic: traffic_heading(&traffic.total, hour, caller.visit.now),
         figures: if has_requests {
             figures(&traffic.total, &traffic.steps, hour)
         } else {

@@ -106,7 +106,7 @@ pub(crate) async fn show(
     Ok(shown(&TrafficPage {
         frame,
         project,
-        heading: heading(&traffic.total, period),
+        heading: heading(&traffic.total, period, now),
         rest: subheading(&traffic.total, traffic.window, now),
         periods: periods.into(),
         figures: figures(&traffic.total, &traffic.steps, period),

@@ -2,9 +2,10 @@
 
 use crate::node::traffic::Served;
 use crate::view::chart::{Chart, TimeSeries};
-use crate::view::phrase::count;
+use crate::view::phrase::{count, date_time, minute};
 use control_app::{TrafficFigures, TrafficPoint};
 use control_domain::{CountedRequests, TrafficPeriod};
+use jiff::Timestamp;
 
 /// A figure with its chart.
 #[derive(Clone, Debug)]
@@ -71,10 +72,15 @@ pub(crate) fn figures(
 }
 
 /// Sentence on requests, their change and failures.
-pub(crate) fn heading(total: &TrafficFigures, period: TrafficPeriod) -> String {
+pub(crate) fn heading(total: &TrafficFigures, period: TrafficPeriod, now: Timestamp) -> String {
     let (counted, (_, time)) = (&total.counted, words(period));
     if counted.requests == 0 {
-        return format!("No node reported a request in {time}.");
+        let window = period.window(now);
+        return format!(
+            "No node reported a request in {time} until {}; the next count is at {}.",
+            date_time(window.to, now),
+            minute(window.next_at(), now)
+        );
     }
     let requests = count(signed(counted.requests), "request");
     let failed = match counted.errors {
@@ -137,7 +143,7 @@ mod tests {
             (
                 counted(0, 0),
                 None,
-                "No node reported a request in 24 hours.",
+                "No node reported a request in 24 hours until 14:00 UTC; the next count is at 15:01.",
             ),
             (counted(1, 0), None, "1 request in 24 hours; none failed."),
             (
@@ -160,7 +166,8 @@ mod tests {
                 counted: now,
                 week_before: before,
             };
-            assert_eq!(heading(&total, TrafficPeriod::Day), expected);
+            let now = "2026-11-30T14:12:08Z".parse().unwrap();
+            assert_eq!(heading(&total, TrafficPeriod::Day, now), expected);
         }
     }
 }

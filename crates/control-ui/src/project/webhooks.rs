@@ -164,7 +164,7 @@ fn words(event: WebhookEvent) -> &'static str {
         WebhookEvent::RolloutStopped => "A rollout has stopped",
         WebhookEvent::RolloutRolledBack => "A rollout has rolled back",
         WebhookEvent::RolloutCompleted => "A rollout is complete",
-        WebhookEvent::DriftOpened => "A node differs from its order",
+        WebhookEvent::DriftOpened => "A node differs from its assigned bundle",
         WebhookEvent::NodeSilent => "Nodes have gone offline (node.silent)",
     }
 }

@@ -179,8 +179,10 @@ fn moving_effects(
     if command == RolloutCommand::Start {
         let is_needed = rollout.strategy.needs_approval || rules.approve == ApprovalRule::All;
         if is_needed {
-            effects
-                .push("Another person must approve it first; no order is sent before.".to_owned());
+            effects.push(
+                "Another person must approve it first; nothing is sent to a node before."
+                    .to_owned(),
+            );
         } else if rules.approve == ApprovalRule::Risky {
             let risky = "If the change is risky, another person must approve it first.";
             effects.push(risky.to_owned());
@@ -201,9 +203,9 @@ fn first_order(rollout: &Rollout, rules: &PolicyRules, is_direct: bool, now: Tim
     // The earliest time may lie within a freeze.
     let earliest = earliest.map(|at| rules.freezes.end(at).unwrap_or(at));
     match earliest {
-        Some(at) => format!("No batch is ordered before {}.", date_time(at, now)),
-        None if is_direct => "The first batch is ordered at once.".to_owned(),
-        None => "The first batch is ordered as soon as it is started.".to_owned(),
+        Some(at) => format!("No batch starts before {}.", date_time(at, now)),
+        None if is_direct => "The first batch starts at once.".to_owned(),
+        None => "The first batch starts when the rollout is started.".to_owned(),
     }
 }
 
@@ -219,7 +221,7 @@ fn ending_effects(
     }
     if command == RolloutCommand::Pause {
         return vec![
-            "No further batch is opened. Nodes keep their bundles and keep serving; orders that were sent stay."
+            "No further batch is opened. Nodes keep their bundles and keep serving; nodes that were sent the bundle still switch to it."
                 .to_owned(),
             "It can be resumed, and its batch then restarts.".to_owned(),
         ];
@@ -237,20 +239,24 @@ fn kept(rollout: &Rollout, bundle: &str, moved: Moved) -> String {
         let verb = pick(nodes, "keeps", "keep");
         format!("{} {verb} {what}", count(nodes, "node"))
     };
-    let order = pick(
-        moved.unreported(),
-        "its order to run it",
-        "their orders to run it",
+    let unreported = moved.unreported();
+    let assigned = pick(
+        unreported,
+        "still has it assigned",
+        "still have it assigned",
     );
     let what = format!("what {} now", pick(left, "it runs", "they run"));
     let parts = [
         (has, keep(has, &format!("“{bundle}”"))),
-        (moved.unreported(), keep(moved.unreported(), order)),
+        (
+            unreported,
+            format!("{} {assigned}", count(unreported, "node")),
+        ),
         (left, keep(left, &what)),
     ];
     let parts = parts.into_iter().filter(|(nodes, _)| 0 < *nodes);
     let parts: Vec<String> = parts.map(|(_, text)| text).collect();
-    format!("{}. Nothing further is ordered.", parts.join("; "))
+    format!("{}. Nothing further is sent.", parts.join("; "))
 }
 
 fn former_bundles(nodes: i64) -> &'static str {
@@ -261,15 +267,15 @@ fn roll_back_effects(bundle: &str, moved: Moved) -> Vec<String> {
     let ordered = moved.ordered;
     if ordered == 0 {
         return vec![
-            format!("No node was ordered to run “{bundle}”, so none reverts."),
+            format!("No node was sent “{bundle}”, so none reverts."),
             "The rollout ends with that, and cannot be resumed.".to_owned(),
         ];
     }
     let mut effects = vec![format!(
-        "{} that {} ordered to run “{bundle}” {} ordered to revert to {}, all at once.",
+        "{} that {} sent “{bundle}” {} to {}, all at once.",
         count(ordered, "node"),
         pick(ordered, "was", "were"),
-        pick(ordered, "is", "are"),
+        pick(ordered, "reverts", "revert"),
         former_bundles(ordered),
     )];
     let unreported = moved.unreported();
@@ -314,10 +320,14 @@ fn outcome(command: RolloutCommand, state: RolloutState) -> &'static str {
         }
         RolloutCommand::Start => "The rollout has started.",
         RolloutCommand::Approve => "You approved the rollout, and it has started.",
-        RolloutCommand::Pause => "The rollout is paused. Orders that were sent stay.",
+        RolloutCommand::Pause => {
+            "The rollout is paused. Nodes that were sent the bundle still switch to it."
+        }
         RolloutCommand::Resume => "The rollout goes on.",
-        RolloutCommand::Cancel => "The rollout has ended. Nodes keep their bundles and orders.",
-        RolloutCommand::RollBack => "Nodes are ordered to revert to their former bundles.",
+        RolloutCommand::Cancel => {
+            "The rollout has ended. Nodes keep the bundles that are assigned to them."
+        }
+        RolloutCommand::RollBack => "Nodes revert to their former bundles.",
     }
 }
 
@@ -391,8 +401,8 @@ mod tests {
         let ended = ending_effects(RolloutCommand::Cancel, &paused, "cart", MOVED);
         assert_eq!(
             ended[0],
-            "22 nodes keep “cart”; 11 nodes keep their orders to run it; 31 nodes keep what they run now. \
-             Nothing further is ordered."
+            "22 nodes keep “cart”; 11 nodes still have it assigned; 31 nodes keep what they run now. \
+             Nothing further is sent."
         );
     }
 
@@ -409,15 +419,12 @@ mod tests {
         assert_eq!(
             effects[..2],
             [
-                "1 node that was ordered to run “cart” is ordered to revert to its former bundle, all at once.",
+                "1 node that was sent “cart” reverts to its former bundle, all at once.",
                 "1 of them has not reported that it runs it.",
             ]
         );
         let none = roll_back_effects("cart", Moved::default());
-        assert_eq!(
-            none[0],
-            "No node was ordered to run “cart”, so none reverts."
-        );
+        assert_eq!(none[0], "No node was sent “cart”, so none reverts.");
     }
 
     #[test]
@@ -430,16 +437,12 @@ mod tests {
         let noons = rules(&["Mon 11:00-Mon 13:00"], ApprovalRule::None);
         let all = rules(&[], ApprovalRule::All);
         for (not_before, rules, expected) in [
-            (None, &open, "The first batch is ordered at once."),
-            (
-                Some(evening),
-                &open,
-                "No batch is ordered before 18:30 UTC.",
-            ),
+            (None, &open, "The first batch starts at once."),
+            (Some(evening), &open, "No batch starts before 18:30 UTC."),
             (
                 Some(evening),
                 &evenings,
-                "No batch is ordered before 20:00 UTC.",
+                "No batch starts before 20:00 UTC.",
             ),
             (
                 None,
@@ -449,7 +452,7 @@ mod tests {
             (
                 None,
                 &all,
-                "The first batch is ordered as soon as it is started.",
+                "The first batch starts when the rollout is started.",
             ),
         ] {
             let mut planned = rollout(RolloutState::Planned, None);

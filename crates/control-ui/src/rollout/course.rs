@@ -73,7 +73,7 @@ fn beginning(rollout: &Rollout, commands: &[CommandRecord]) -> Vec<Event> {
 fn batch_events(rollout: &Rollout, stored: &StoredBatch) -> Vec<Event> {
     let batch = &stored.batch;
     let number = batch.number;
-    let ordered = format!("Batch {number} was ordered");
+    let ordered = format!("Batch {number} started");
     let mut found = vec![(batch.opened_at, "busy", ordered)];
     if let Some(at) = batch.switched_at {
         found.push((at, "busy", format!("Batch {number} runs the bundle")));
@@ -250,7 +250,7 @@ mod tests {
             "The rollback began",
             "Batch 1 did not pass",
             "Batch 1 runs the bundle",
-            "Batch 1 was ordered",
+            "Batch 1 started",
             "Started",
             "Planned for 64 nodes in 6 batches",
         ];
@@ -274,7 +274,7 @@ mod tests {
             "Resumed by Grace",
             "Batch 1 runs the bundle",
             "Paused by …345678",
-            "Batch 1 was ordered",
+            "Batch 1 started",
             "Approved and started by Grace",
             "Approval requested by Ada",
             "Planned for 64 nodes in 6 batches by the API key ci, a key of Ada",

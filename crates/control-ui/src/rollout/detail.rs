@@ -163,12 +163,12 @@ pub(crate) async fn show(
 /// Sentence below the heading.
 fn subheading(rollout: &Rollout, moved: Moved) -> String {
     match rollout.state {
-        RolloutState::Planned => "No order is sent before it is started.".to_owned(),
+        RolloutState::Planned => "Nothing is sent to a node before it is started.".to_owned(),
         RolloutState::AwaitingApproval => {
             "The person that requested approval cannot give it, with any credential.".to_owned()
         }
         RolloutState::Paused => format!(
-            "{} No further node is ordered until a person decides.",
+            "{} No further node gets the bundle until a person decides.",
             reach(rollout, moved)
         ),
         RolloutState::Running
@@ -205,14 +205,11 @@ fn reach(rollout: &Rollout, moved: Moved) -> String {
             unreported,
             pick(
                 unreported,
-                "was ordered to run it, and has rejected it or not reported yet",
-                "were ordered to run it, and have rejected it or not reported yet",
+                "was sent it, and has rejected it or not reported yet",
+                "were sent it, and have rejected it or not reported yet",
             ),
         ),
-        (
-            left,
-            pick(left, "was not ordered to", "were not ordered to"),
-        ),
+        (left, pick(left, "was not reached", "were not reached")),
     ];
     let parts = parts.into_iter().filter(|(nodes, _)| 0 < *nodes);
     let parts = parts.map(|(nodes, words)| format!("{} {words}", count(nodes, "node")));
@@ -383,7 +380,7 @@ fn node_status(node: &RolloutNode, bundle: BundleId, is_over: bool) -> Status {
         (Some(order), None) => match accepted(order) {
             Some(true) if node.active == Some(bundle) => (Tone::Ok, "ok", "Runs it"),
             Some(false) => (Tone::Bad, "bad", "Rejected it"),
-            Some(true) | None => (Tone::Busy, "busy", "Was ordered"),
+            Some(true) | None => (Tone::Busy, "busy", "Was sent it"),
         },
     };
     Status::new(tone, icon, word)
@@ -450,7 +447,7 @@ mod tests {
     #[test]
     fn a_stopped_rollout_says_what_its_ordered_nodes_report() {
         let stopped = rollout(RolloutState::Paused, Some("paused by hand"));
-        let decides = "No further node is ordered until a person decides.";
+        let decides = "No further node gets the bundle until a person decides.";
         for (ordered, ready, silent, expected) in [
             (
                 0,
@@ -462,20 +459,20 @@ mod tests {
                 1,
                 0,
                 0,
-                "1 node was ordered to run it, and has rejected it or not reported yet; 63 nodes were not ordered to.",
+                "1 node was sent it, and has rejected it or not reported yet; 63 nodes were not reached.",
             ),
             (
                 1,
                 0,
                 1,
-                "1 node ran it by its last report and is offline; 63 nodes were not ordered to.",
+                "1 node ran it by its last report and is offline; 63 nodes were not reached.",
             ),
             (
                 33,
                 22,
                 0,
-                "22 nodes run the bundle; 11 nodes were ordered to run it, and have rejected it or not reported yet; \
-                 31 nodes were not ordered to.",
+                "22 nodes run the bundle; 11 nodes were sent it, and have rejected it or not reported yet; \
+                 31 nodes were not reached.",
             ),
             (64, 64, 0, "64 nodes run the bundle."),
         ] {

@@ -201,7 +201,7 @@ async fn a_drift_shows_the_settings_that_differ() {
         for part in ["request-secs", "<code>60</code>", "<code>2</code>"] {
             assert!(settings.contains(part), "{part}: {}", shown.text);
         }
-        assert!(!shown.text.contains("Order again"), "for operators");
+        assert!(!shown.text.contains("Assign again"), "for operators");
         let list = world.get("/projects/{project}/drift", &reader).await;
         assert!(list.text.contains(&world.path(&page)), "{}", list.text);
         let overview = world.get("/projects/{project}", &reader).await;
@@ -213,10 +213,10 @@ async fn a_drift_shows_the_settings_that_differ() {
         let after = world.get(&page, &world.admin).await;
         let heading = after.heading();
         assert!(
-            heading.ends_with("no longer differs from its order."),
+            heading.ends_with("no longer differs from its assigned bundle."),
             "{heading}"
         );
-        assert!(!after.text.contains("Order again"), "{}", after.text);
+        assert!(!after.text.contains("Assign again"), "{}", after.text);
     }
 }
 

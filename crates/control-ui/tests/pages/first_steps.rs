@@ -54,7 +54,7 @@ async fn the_overview_offers_the_next_step_and_shows_what_is_in_progress() {
     for world in worlds().await {
         let node = node(&world, "edge-1", "home").await;
         let before = world.get(OVERVIEW, &world.admin).await;
-        assert_eq!(before.heading(), "1 node waits for a first order.");
+        assert_eq!(before.heading(), "1 node waits for a first bundle.");
         assert!(
             before.text.contains(">Write a bundle</a>"),
             "{}",

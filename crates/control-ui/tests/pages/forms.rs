@@ -137,9 +137,7 @@ async fn a_command_leads_back_with_a_status_line_that_is_shown_once() {
         let request = Request::get(world.path(&page)).header(header::COOKIE, cookie);
         let after = world.send(request.body(Body::empty()).unwrap()).await;
         assert!(
-            after
-                .text
-                .contains("Nodes are ordered to revert to their former bundles."),
+            after.text.contains("Nodes revert to their former bundles."),
             "{}",
             after.text
         );

@@ -135,8 +135,8 @@ async fn nodes_that_were_ordered_and_did_not_report_are_on_the_pages() {
         trial.fail(&[]).await;
         let page = trial.page("").await;
         assert!(!page.contains("No node has the bundle"), "{page}");
-        let reach = "2 nodes were ordered to run it, and have rejected it or not reported yet; \
-                     1 node was not ordered to.";
+        let reach = "2 nodes were sent it, and have rejected it or not reported yet; \
+                     1 node was not reached.";
         assert!(page.contains(reach), "{page}");
         assert!(page.contains("Roll back 2 nodes"), "{page}");
         let asked = trial.page("/rollback").await;
@@ -147,10 +147,7 @@ async fn nodes_that_were_ordered_and_did_not_report_are_on_the_pages() {
         let unreported = "2 of them have not reported that they run it.";
         assert!(asked.contains(unreported), "{asked}");
         let asked = trial.page("/cancel").await;
-        assert!(
-            asked.contains("2 nodes keep their orders to run it"),
-            "{asked}"
-        );
+        assert!(asked.contains("2 nodes still have it assigned"), "{asked}");
     }
 }
 

@@ -103,7 +103,7 @@ async fn the_last_hour_is_on_the_overview_and_on_the_list_of_projects() {
         let first = node(&world, "fra-edge-01", "fra").await;
         let overview = world.get("/projects/{project}", &world.admin).await;
         let panel = between(&overview.text, "id=\"traffic-panel\"", "</section>");
-        let none = "No node reported a request in an hour.";
+        let none = "No node reported a request in an hour until ";
         assert!(panel.contains(none), "{panel}");
         assert!(!panel.contains("<svg class=\"chart\""), "{panel}");
         let call = world.call().await;

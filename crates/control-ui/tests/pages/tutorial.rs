@@ -127,7 +127,7 @@ async fn the_tutorial_shows_its_pages_as_they_are() {
     let mut tutorial = Tutorial::new().await;
     tutorial.round(None).await;
     let overview = "/projects/{project}";
-    let heading = "3 nodes wait for a first order.";
+    let heading = "3 nodes wait for a first bundle.";
     tutorial.picture("nodes", overview, heading).await;
     let first = bundle(&tutorial.world, "first", &configuration(3_000)).await;
     let second = bundle(&tutorial.world, "second", &configuration(3_001)).await;

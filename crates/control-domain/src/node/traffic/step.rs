@@ -132,6 +132,12 @@ impl TrafficWindow {
         }
     }
 
+    /// Time at which the window gets its next step.
+    pub fn next_at(self) -> Timestamp {
+        let wait = self.step.length().saturating_add(WRITE_DELAY);
+        self.to.saturating_add(wait).unwrap_or(self.to)
+    }
+
     /// Start of each step, in order.
     pub fn steps(self) -> impl Iterator<Item = Timestamp> {
         let Self { step, from, to } = self;
@@ -186,5 +192,8 @@ mod tests {
     fn a_step_is_shown_when_every_replica_has_written_it() {
         let before = TrafficPeriod::Hour.window(at("2026-11-26T10:05:59Z"));
         assert_eq!(before.to, at("2026-11-26T10:00:00Z"));
+        assert_eq!(before.next_at(), at("2026-11-26T10:06:00Z"));
+        let after = TrafficPeriod::Hour.window(before.next_at());
+        assert_eq!(after.to, at("2026-11-26T10:05:00Z"));
     }
 }

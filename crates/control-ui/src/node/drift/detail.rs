@@ -94,7 +94,7 @@ pub(crate) async fn show(
             &caller,
             Access::WRITE_NODES,
             tenant,
-            "order the bundle again, or keep what the node runs",
+            "assign the bundle again, or keep what the node runs",
         ),
     }))
 }
@@ -107,7 +107,7 @@ fn total(compared: &Comparison) -> usize {
 fn heading(row: &Row) -> String {
     let Row { name, ordered, .. } = row;
     match &row.found {
-        _ if !row.is_open => format!("{name} no longer differs from its order."),
+        _ if !row.is_open => format!("{name} no longer differs from its assigned bundle."),
         None => format!("{name} runs nothing instead of “{}”.", ordered.name),
         Some(_) if row.is_edited() => {
             format!(
@@ -132,7 +132,7 @@ fn difference(row: &Row, all: Option<usize>) -> String {
         }
         (None, _) => "It runs no bundle, so there is nothing to compare.".to_owned(),
         (Some(_), _) if row.is_edited() => {
-            "The node does not load the edited files, and reports no contents. Another order writes the bundle again."
+            "The node does not load the edited files, and reports no contents. Assigned again, it is written again."
                 .to_owned()
         }
         (Some(_), None) => {
@@ -189,7 +189,7 @@ mod tests {
             (
                 Some(named(other, "cart")),
                 false,
-                "edge-1 no longer differs from its order.",
+                "edge-1 no longer differs from its assigned bundle.",
                 "2 settings differ.",
             ),
         ] {
