@@ -294,6 +294,7 @@ fn setting(change: diff::SettingChange) -> SettingChange {
         before,
         after,
         routes,
+        ..
     } = change;
     SettingChange {
         path,

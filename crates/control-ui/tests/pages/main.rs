@@ -11,6 +11,7 @@ mod accounts;
 mod actors;
 mod browser;
 mod definitions;
+mod differences;
 mod first_steps;
 mod fleet;
 mod form_fields;

@@ -27,7 +27,7 @@ fn compare(before: &Plan, after: &Plan) -> PlanDiff {
     let sampled_regexes: Vec<String> = search.regexes.iter().cloned().collect();
     let limits: Vec<DiffLimit> = search.limits.iter().copied().collect();
     let unreachable = unreachable(before, after, &search);
-    let settings = setting_changes(old, new);
+    let mut settings = setting_changes(old, new);
     let parts = part_changes(old, new);
     let names = |plan: &Plan| -> BTreeSet<String> {
         let listeners = plan.model().listeners.iter();
@@ -46,6 +46,7 @@ fn compare(before: &Plan, after: &Plan) -> PlanDiff {
         limits: &limits,
     };
     let (successors, risks) = (successors(&compared), risks(&compared));
+    settings.retain(|setting| !setting.is_implied);
     PlanDiff {
         regions,
         successors,

@@ -3,10 +3,11 @@
 use super::parts::Change;
 use super::relative_path::relative;
 use proxy_model::{
-    EffectiveSetting, JwtKeySource, Model, Part, Route, Service, effective, effective_in,
+    EffectiveSetting, JwtKeySource, Model, Origin, Part, Route, Service, effective, effective_in,
 };
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::path::Path;
 
 /// A setting that differs.
@@ -27,6 +28,9 @@ pub struct SettingChange {
     /// Ids of the routes with requests that it applies to; empty where it applies to all routes or
     /// to none.
     pub routes: Vec<String>,
+    /// Whether it is a default of an element that is added or removed as a whole, such as the weight of a new target.
+    /// [`super::PlanDiff`] does not list these.
+    pub(super) is_implied: bool,
 }
 
 /// The part of a configuration that has a setting.
@@ -47,6 +51,8 @@ pub enum SettingOwner {
 #[derive(Debug)]
 struct Values {
     row: &'static str,
+    /// Whether the setting is not written.
+    is_default: bool,
     shown: Vec<Value>,
     /// Values of header edits as written, to detect a changed secret although both are displayed
     /// equally.
@@ -88,10 +94,14 @@ fn route_settings(model: &Model, route: &Route) -> Settings {
     settings
 }
 
-fn changes(old: &Settings, new: &Settings, routes: &[RoutesByPart; 2]) -> Vec<SettingChange> {
-    let paths: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+fn changes(
+    old_settings: &Settings,
+    new_settings: &Settings,
+    routes: &[RoutesByPart; 2],
+) -> Vec<SettingChange> {
+    let paths: BTreeSet<&String> = old_settings.keys().chain(new_settings.keys()).collect();
     let changes = paths.into_iter().filter_map(|path| {
-        let (old, new) = (old.get(path), new.get(path));
+        let (old, new) = (old_settings.get(path), new_settings.get(path));
         let change = match (old, new) {
             (None, Some(_)) => Change::Added,
             (Some(_), None) => Change::Removed,
@@ -99,6 +109,11 @@ fn changes(old: &Settings, new: &Settings, routes: &[RoutesByPart; 2]) -> Vec<Se
                 Change::Changed
             }
             (Some(_) | None, _) => return None,
+        };
+        let is_implied = match (old, new) {
+            (None, Some(values)) => values.is_default && !has_element(old_settings, path),
+            (Some(values), None) => values.is_default && !has_element(new_settings, path),
+            (Some(_) | None, _) => false,
         };
         let owner = owner(path);
         let names = routes.iter().filter_map(|routes| routes.get(&owner));
@@ -112,9 +127,26 @@ fn changes(old: &Settings, new: &Settings, routes: &[RoutesByPart; 2]) -> Vec<Se
             before: shown(old),
             after: shown(new),
             routes: names.into_iter().cloned().collect(),
+            is_implied,
         })
     });
     changes.collect()
+}
+
+/// Returns true if `settings` have the element whose own setting is `path`; also for a setting that is not an
+/// element's own, such as one of a nested block.
+fn has_element(settings: &Settings, path: &str) -> bool {
+    let Some((element, _)) = path
+        .rsplit_once('.')
+        .filter(|(element, _)| element.ends_with("\"]"))
+    else {
+        return true;
+    };
+    let following = settings.range::<str, _>((Bound::Included(element), Bound::Unbounded));
+    let mut following = following.map(|(path, _)| path);
+    following
+        .next()
+        .is_some_and(|path| path.starts_with(element))
 }
 
 fn settings(model: &Model) -> Settings {
@@ -138,11 +170,12 @@ fn shown(model: &Model, effective: Vec<EffectiveSetting>) -> Settings {
         path,
         row,
         value,
-        origin: _,
+        origin,
     } in effective
     {
         let values = settings.entry(path).or_insert_with(|| Values {
             row,
+            is_default: matches!(origin, Origin::Default),
             shown: Vec::new(),
             hidden: Vec::new(),
         });

@@ -120,6 +120,7 @@ fn setting(change: &SettingChange) -> Value {
         before,
         after,
         routes,
+        ..
     } = change;
     json!({
         "path": path,

@@ -158,3 +158,41 @@ fn a_change_of_usual_size_has_none() {
         found("clock-skew-secs 60", "clock-skew-secs 10").contains(&RiskClass::RequestsRefused)
     );
 }
+
+#[test]
+fn weaker_tls_of_a_listener_has_its_class() {
+    let before = r#"
+        listeners {
+            listener "main" {
+                address "0.0.0.0:443"
+                protocol "https"
+                tls { cert-file "a.pem"; key-file "a.key"; min-version "1.3"; client-auth { ca-file "ca.pem" } }
+            }
+        }
+        routes { route "all" { respond 200 "ok" } }
+    "#;
+    let tls = &before[before.find("tls {").unwrap()..before.find(" } }").unwrap() + 4];
+    for (from, to) in [
+        (r#"min-version "1.3""#, r#"min-version "1.2""#),
+        (r#"min-version "1.3"; "#, ""),
+        (r#"min-version "1.3""#, r#"max-version "1.2""#),
+        (
+            r#"ca-file "ca.pem""#,
+            r#"ca-file "ca.pem"; mode "optional""#,
+        ),
+        (r#"ca-file "ca.pem""#, r#"ca-file "anyone.pem""#),
+        (r#"client-auth { ca-file "ca.pem" }"#, ""),
+        (tls, ""),
+    ] {
+        assert!(before.contains(from), "{from}");
+        let mut after = before.replacen(from, to, 1);
+        if to.is_empty() && from == tls {
+            after = after.replace("\"https\"", "\"http\"");
+        }
+        let found = classes(&diff(before, &after));
+        assert!(
+            found.contains(&RiskClass::TlsWeakened),
+            "{from} -> {to}: {found:?}"
+        );
+    }
+}

@@ -178,10 +178,10 @@ impl RiskClass {
             }
             Self::HeaderEditRemoved => {
                 "a route that stays no longer sets, adds or removes a request header, or sets or adds a \
-                 response header, or has another `preset` or none"
+                 response header, including those of a `preset`"
             }
             Self::HeadersChanged => {
-                "a route that stays sets or adds a header with another value, has a new `preset`, or a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security`, `X-Robots-Tag` or `X-Forwarded-For`, or of one with the name of a credential; a listener begins or ceases to add `Via`"
+                "a route that stays sets or adds a header with another value, or has a new edit of a field such as `Host`, `Cookie`, `Set-Cookie`, `Cache-Control`, `Content-Type`, `Strict-Transport-Security`, `X-Robots-Tag` or `X-Forwarded-For`, or of one with the name of a credential; a listener begins or ceases to add `Via`"
             }
             Self::CrossOriginChanged => {
                 "a route that stays has another `cors` block, apart from `max-age-secs` and from further origins, methods and \

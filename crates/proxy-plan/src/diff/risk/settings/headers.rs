@@ -1,7 +1,6 @@
 //! The risk of other header edits.
 
 use super::values::{Classified, instead, listed, missing, texts};
-use crate::diff::parts::Change;
 use crate::diff::risk::class::RiskClass;
 use crate::diff::setting_change::SettingChange;
 use proxy_model::is_secret_name;
@@ -79,13 +78,6 @@ pub(super) fn risk(change: &SettingChange) -> Classified {
             instead(change)
         );
         return Some((RiskClass::HeadersChanged, text));
-    }
-    if row == policies::RESPONSE_PRESET.path {
-        let class = match change.change {
-            Change::Added => RiskClass::HeadersChanged,
-            Change::Removed | Change::Changed => RiskClass::HeaderEditRemoved,
-        };
-        return Some((class, instead(change)));
     }
     let removals = [
         policies::REMOVE_REQUEST.path,
