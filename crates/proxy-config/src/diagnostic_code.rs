@@ -82,7 +82,7 @@ fault_codes! {
     BadValue = "bad-value", Error;
     /// The regular expression does not compile.
     BadRegex = "bad-regex", Error;
-    /// All regular expressions together take more than 80 MiB of memory.
+    /// All regular expressions together take more than 72 MiB of memory.
     RegexesTooLarge = "regexes-too-large", Error;
     /// The hosts and paths of routes make more than 500 000 pairs together.
     TooManyConditions = "too-many-conditions", Error;

@@ -149,7 +149,7 @@ fn in_http(site: &mut Site, block: &[Directive]) {
         match &*directive.name {
             "upstream" => upstream::read(site, directive),
             "server" | "large_client_header_buffers" | "proxy_cache_path" => {}
-            "access_log" => access_log(site, directive),
+            "access_log" => access_log(site, directive, block),
             "error_log" => {
                 if let Some(path) = directive.word(0) {
                     error_log(site, directive, path);
@@ -176,7 +176,7 @@ fn has_log(site: &mut Site, directive: &Directive, kind: &str) -> bool {
     has_log
 }
 
-fn access_log(site: &mut Site, directive: &Directive) {
+fn access_log(site: &mut Site, directive: &Directive, block: &[Directive]) {
     if has_log(site, directive, "access-log") {
         return;
     }
@@ -184,18 +184,72 @@ fn access_log(site: &mut Site, directive: &Directive) {
     match directive.word(0) {
         Some("off") => log = log.child(Node::new("enabled").word("#false")),
         Some(path) if path.starts_with('/') => {
+            let format = match log_format(directive, block) {
+                Ok(format) => format,
+                Err(reason) => {
+                    let advice = format!("{reason}; the log is written as `combined`");
+                    site.note(&directive.place, &directive.shown(), &advice);
+                    "combined".to_owned()
+                }
+            };
             log = log
                 .child(Node::text("path", path))
-                .child(Node::text("format", "combined"));
+                .child(Node::text("format", &format));
         }
         _ => return advice::note(site, directive),
     }
-    if directive.words.len() > 1 && directive.word(1) != Some("combined") {
-        site.note(
-            &directive.place,
-            &directive.shown(),
-            "the formats are `combined` and `json`; this one is written as `combined`",
-        );
-    }
     site.settings.push(Node::new("observability").child(log));
+}
+
+/// Variables of `log_format` and their texts in `format`.
+const LOG_VARIABLES: [(&str, &str); 17] = [
+    ("body_bytes_sent", "{bytes_out}"),
+    ("host", "{host}"),
+    ("http_host", "{host}"),
+    ("http_referer", "{referer}"),
+    ("http_user_agent", "{user_agent}"),
+    ("remote_addr", "{client_ip}"),
+    // As in the Combined Log Format here.
+    ("remote_user", "-"),
+    ("request", "{method} {path} {protocol}"),
+    ("request_id", "{correlation_id}"),
+    ("request_method", "{method}"),
+    ("request_uri", "{path}"),
+    ("server_protocol", "{protocol}"),
+    ("status", "{status}"),
+    ("time_iso8601", "{timestamp}"),
+    ("time_local", "{time_common}"),
+    ("upstream_addr", "{target}"),
+    ("upstream_cache_status", "{cache}"),
+];
+
+/// The format of an access log; the reason if there is none.
+fn log_format(directive: &Directive, block: &[Directive]) -> Result<String, String> {
+    let name = match directive.word(1) {
+        None | Some("combined") => return Ok("combined".to_owned()),
+        Some(name) => name,
+    };
+    let is_own = |other: &&Directive| other.name == "log_format" && other.word(0) == Some(name);
+    let Some(format) = block.iter().find(is_own) else {
+        return Err("options of a log have no counterpart".to_owned());
+    };
+    let words = (1..).map_while(|index| format.word(index));
+    let text: String = words.filter(|word| !word.starts_with("escape=")).collect();
+    let mut parts = text.split('$');
+    let mut line = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (braced, part) = match part.strip_prefix('{') {
+            Some(part) => (true, part),
+            None => (false, part),
+        };
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+        let end = part.find(is_end).unwrap_or(part.len());
+        let (variable, rest) = part.split_at(end);
+        let known = LOG_VARIABLES.iter().find(|(name, _)| *name == variable);
+        let (_, field) =
+            known.ok_or_else(|| format!("access records have no counterpart of `${variable}`"))?;
+        line.push_str(field);
+        line.push_str(rest.strip_prefix('}').filter(|_| braced).unwrap_or(rest));
+    }
+    Ok(line)
 }

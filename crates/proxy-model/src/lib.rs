@@ -53,8 +53,9 @@ pub use listener::{
 pub use matches::Matches;
 pub use model::Model;
 pub use observability::{
-    AccessLog, AccessLogFormat, ErrorLog, LogLevel, LogTarget, Observability, Otlp,
-    OtlpCompression, OtlpEndpoint, OtlpHeader, Recording, TraceContext,
+    AccessLog, AccessLogFormat, COMMON_TIME, ErrorLog, LOG_FIELDS, LogLevel, LogLine, LogLinePart,
+    LogTarget, Observability, Otlp, OtlpCompression, OtlpEndpoint, OtlpHeader, Recording,
+    TraceContext,
 };
 pub use peer_rule::{PeerFault, PeerRule};
 pub use place::{FileId, Origin, Place, Setting, SourceFile, Sources};

@@ -1,13 +1,16 @@
 //! Settings of logs, traces and exports.
 
+mod log_line;
 mod otlp;
 
+pub use log_line::{COMMON_TIME, LOG_FIELDS, LogLine, LogLinePart};
 pub use otlp::{Otlp, OtlpCompression, OtlpEndpoint, OtlpHeader};
 
 use crate::place::Setting;
 use http::HeaderName;
 use std::fmt;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 
 /// The `observability` block.
 #[derive(Clone, Debug)]
@@ -69,12 +72,14 @@ pub struct ErrorLog {
 }
 
 /// The format of an access record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AccessLogFormat {
     /// An object with all fields.
     Json,
     /// A line of the Combined Log Format of Apache and nginx.
     Combined,
+    /// A line of fields.
+    Line(LogLine),
 }
 
 /// The destination of a log.
@@ -86,7 +91,14 @@ pub enum LogTarget {
     Stderr,
     /// Path of a file, opened for appending, and again on SIGUSR1 and on reload.
     File(PathBuf),
+    /// Path of the local socket of a syslog server.
+    SyslogSocket(PathBuf),
+    /// A syslog server by UDP.
+    SyslogServer(SocketAddr),
 }
+
+/// The socket that syslog servers of this machine have.
+const LOCAL_SYSLOG: &str = "/dev/log";
 
 /// The level of a record, most important first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -117,18 +129,26 @@ impl LogLevel {
 }
 
 impl AccessLogFormat {
-    /// The word in a configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Combined => "combined",
+    /// Parses `json`, `combined`, or a line of fields.
+    ///
+    /// # Errors
+    /// See [`LogLine::parse`].
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "json" => Ok(Self::Json),
+            "combined" => Ok(Self::Combined),
+            line => LogLine::parse(line).map(Self::Line),
         }
     }
 }
 
 impl fmt::Display for AccessLogFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        match self {
+            Self::Json => f.write_str("json"),
+            Self::Combined => f.write_str("combined"),
+            Self::Line(line) => line.fmt(f),
+        }
     }
 }
 
@@ -138,12 +158,37 @@ impl fmt::Display for LogLevel {
     }
 }
 
+impl LogTarget {
+    /// Parses `stdout`, `stderr`, `syslog`, `syslog:` with a path or an address, or the path of a file.
+    ///
+    /// # Errors
+    /// The text is empty, or names no syslog server.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Err("it is empty".to_owned()),
+            "stdout" => Ok(Self::Stdout),
+            "stderr" => Ok(Self::Stderr),
+            "syslog" => Ok(Self::SyslogSocket(LOCAL_SYSLOG.into())),
+            other => match other.strip_prefix("syslog:") {
+                None => Ok(Self::File(other.into())),
+                Some(path) if path.starts_with('/') => Ok(Self::SyslogSocket(path.into())),
+                Some(server) => server.parse().map(Self::SyslogServer).map_err(|_| {
+                    "a syslog server is `syslog:192.0.2.1:514` or `syslog:/path`".to_owned()
+                }),
+            },
+        }
+    }
+}
+
 impl fmt::Display for LogTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdout => f.write_str("stdout"),
             Self::Stderr => f.write_str("stderr"),
             Self::File(path) => path.display().fmt(f),
+            Self::SyslogSocket(path) if path == Path::new(LOCAL_SYSLOG) => f.write_str("syslog"),
+            Self::SyslogSocket(path) => write!(f, "syslog:{}", path.display()),
+            Self::SyslogServer(server) => write!(f, "syslog:{server}"),
         }
     }
 }

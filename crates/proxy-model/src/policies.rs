@@ -8,7 +8,7 @@ mod header_preset;
 mod jwt;
 mod prefix_replacement;
 mod request_rate;
-mod request_value;
+pub(crate) mod request_value;
 mod rewrite;
 
 pub use basic_auth::{BasicAuth, BasicUser, UsersFile};

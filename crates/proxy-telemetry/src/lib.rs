@@ -37,7 +37,8 @@ pub use process::{Process, resident_memory_bytes};
 pub use record::{
     AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, AgentFields, AgentMetadata,
     AttemptSpan, ErrorRecord, EscapedField, EscapedFields, EventFields, EventRecord, Level,
-    LimitRecord, OptionalField, RecordedFields, RecordingFormat, RequestSpan,
+    LimitRecord, LineFormat, LineSyntax, OptionalField, RecordedFields, RecordingFormat,
+    RequestSpan,
 };
 pub use registry::{DEFAULT_MAX_SERIES, GaugeSource, LimitSource, Registry, RegistrySettings};
 pub use route_table::{RouteTable, UNMATCHED};

@@ -16,6 +16,7 @@ mod repetitions;
 mod ring;
 mod sink;
 mod span_queue;
+mod syslog;
 mod worker;
 mod writer;
 

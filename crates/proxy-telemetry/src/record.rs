@@ -1,8 +1,6 @@
 //! Log records, encoded as one line of JSON each.
 
 mod access;
-mod access_format;
-mod access_log_head;
 mod digits;
 mod error;
 mod escape;
@@ -16,10 +14,11 @@ mod short;
 mod span;
 mod timestamp;
 
-pub use access::{AccessRecord, AgentFields, AgentMetadata};
-pub use access_format::{AccessFormat, OptionalField};
-pub(crate) use access_log_head::HeadBufferPool;
-pub use access_log_head::{AccessLogHead, AccessLogRequest};
+pub(crate) use access::HeadBufferPool;
+pub use access::{
+    AccessFormat, AccessLogHead, AccessLogRequest, AccessRecord, AgentFields, AgentMetadata,
+    LineFormat, LineSyntax, OptionalField,
+};
 pub use error::{ErrorRecord, Level};
 pub use escaped_fields::{EscapedField, EscapedFields};
 pub use event::{EventFields, EventRecord};

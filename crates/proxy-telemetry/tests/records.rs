@@ -5,12 +5,13 @@ use proptest::prelude::*;
 use proxy_errors::LimitType;
 use proxy_telemetry::{
     AccessFormat, AccessLogRequest, AccessRecord, ErrorRecord, EscapedField, EscapedFields,
-    EventFields, EventRecord, Level, LimitRecord, LogCounters, LogWriter, OptionalField, Protocol,
-    WorkerLog,
+    EventFields, EventRecord, Level, LimitRecord, LineFormat, LineSyntax, LogCounters, LogWriter,
+    OptionalField, Protocol, WorkerLog,
 };
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -116,7 +117,7 @@ fn access(
 /// A format with both optional fields, and without redaction.
 fn everything() -> AccessFormat {
     AccessFormat {
-        combined: false,
+        line: LineSyntax::Json,
         fields: vec![OptionalField::UserAgent, OptionalField::Referer],
         redact_query: Vec::new(),
     }
@@ -282,7 +283,7 @@ fn an_error_record_has_the_fields_of_the_interface_in_order() {
 #[test]
 fn a_combined_record_is_one_line_whatever_a_client_sent() {
     let format = AccessFormat {
-        combined: true,
+        line: LineSyntax::Combined,
         redact_query: vec!["token".to_owned()],
         ..everything()
     };
@@ -310,9 +311,46 @@ fn a_combined_record_is_one_line_whatever_a_client_sent() {
 }
 
 #[test]
+fn a_line_of_fields_is_one_line_whatever_a_client_sent() {
+    let line = LineFormat::default()
+        .field("client_ip")
+        .text(" [")
+        .common_time()
+        .text("] ");
+    let line = ["route", "target", "status", "cache", "agent", "user_agent"]
+        .into_iter()
+        .fold(line, |line, field| line.field(field).text("|"));
+    let line = line.text("\"").field("path").text("\"");
+    let format = AccessFormat {
+        line: LineSyntax::Custom(Arc::new(line)),
+        redact_query: vec!["token".to_owned()],
+        ..everything()
+    };
+    let plan = Plan::new();
+    assert_eq!(
+        access(&full(&plan), &asked(), &format),
+        "2001:db8::1 [14/Nov/2023:22:13:20 +0000] \
+         api|10.0.0.1:8080|502|stale|-|curl/8|\"/a/b?c=d&token=REDACTED\"\n"
+    );
+
+    let hostile = AccessLogRequest {
+        path: b"/\"},\"route\":\"x\n",
+        user_agent: None,
+        ..asked()
+    };
+    let line = access(&full(&plan), &hostile, &format);
+    assert_eq!(line.matches('\n').count(), 1, "{line}");
+    assert!(line.contains("] api|"), "{line}");
+    assert!(
+        line.ends_with("|-|-|\"/\\\"},\\\"route\\\":\\\"x\\n\"\n"),
+        "{line}"
+    );
+}
+
+#[test]
 fn an_error_record_names_its_request_without_redacted_values() {
     let format = AccessFormat {
-        combined: false,
+        line: LineSyntax::Json,
         fields: Vec::new(),
         redact_query: vec!["token".to_owned()],
     };
@@ -456,7 +494,7 @@ proptest! {
             ..asked()
         };
         let format = AccessFormat {
-            combined: false,
+            line: LineSyntax::Json,
             fields: vec![OptionalField::UserAgent],
             redact_query: if secret { vec!["token".to_owned()] } else { Vec::new() },
         };
@@ -477,7 +515,7 @@ proptest! {
         let path = format!("/?{before}&{name}=S3;CRET{after}");
         let facts = AccessLogRequest { path: path.as_bytes(), ..asked() };
         let format = AccessFormat {
-            combined: false,
+            line: LineSyntax::Json,
             fields: Vec::new(),
             redact_query: vec!["token".to_owned()],
         };

@@ -3,8 +3,11 @@
 use crate::support::{BINARY, Config, METRICS, metric, pause, post, request};
 use proxy_testkit::{Launch, RawClient, Record, Upstream, closed_port, get};
 use rustix::process::Signal;
+use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::time::Duration;
 
 #[track_caller]
 fn is_timestamp(text: &str) {
@@ -264,6 +267,77 @@ fn an_access_log_in_the_combined_format_has_a_line_for_each_request() {
     let errors = fs::read_to_string(proxyd.folder().join("error.log")).unwrap();
     let error = errors.lines().find(|line| line.contains(&failed)).unwrap();
     assert!(error.contains(r#""path":"/none""#), "{error}");
+}
+
+#[test]
+fn logs_go_to_a_syslog_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("log");
+    let server = UnixDatagram::bind(&socket).unwrap();
+    server
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    let upstream = Upstream::echo();
+    let proxyd = Config::to(&upstream)
+        .top(&format!(
+            r#"observability {{ access-log {{ path "syslog:{}" }} }}"#,
+            socket.display()
+        ))
+        .start();
+    let id = proxyd.connect().ask(get("/a", &[])).correlation_id();
+    let mut buffer = [0; 4096];
+    let length = server.recv(&mut buffer).unwrap();
+    let message = String::from_utf8_lossy(&buffer[..length]);
+    assert!(message.starts_with("<30>proxyd["), "{message}");
+    let (_, record) = message.split_once("]: ").unwrap();
+    assert_eq!(Record::parse(record).unwrap().text("correlation_id"), id);
+}
+
+#[test]
+fn an_access_log_in_a_format_of_fields_has_their_values() {
+    let upstream = Upstream::echo();
+    let fields = proxy_model::LOG_FIELDS.map(|field| format!("{{{field}}}"));
+    let format = fields.join("|");
+    let mut proxyd = Config::to(&upstream)
+        .top(&format!(
+            r#"observability {{ access-log {{ path "access.log"; format "{format}" }} }}"#
+        ))
+        .start();
+    let header = "User-Agent: probe\r\nReferer: http://from.test/x\r\nContent-Length: 5\r\n";
+    proxyd.connect().ask(request("PUT /a?b=c", header, "hello"));
+    proxyd.terminate();
+    proxyd.wait();
+
+    let access = fs::read_to_string(proxyd.folder().join("access.log")).unwrap();
+    let line = access.strip_suffix('\n').unwrap();
+    let values: Vec<&str> = line.split('|').collect();
+    let named = proxy_model::LOG_FIELDS.into_iter().zip(values);
+    let named: BTreeMap<&str, &str> = named.collect();
+    for (field, expected) in [
+        ("client_ip", "127.0.0.1"),
+        ("method", "PUT"),
+        ("path", "/a?b=c"),
+        ("status", "200"),
+        ("bytes_in", "5"),
+        ("bytes_out", "5"),
+        ("protocol", "HTTP/1.1"),
+        ("user_agent", "probe"),
+        ("referer", "http://from.test/x"),
+        ("reason", "-"),
+    ] {
+        assert_eq!(named[field], expected, "{field} in {line}");
+    }
+    // A field that no record has would be absent from each line.
+    for field in [
+        "timestamp",
+        "time_common",
+        "correlation_id",
+        "route",
+        "upstream",
+        "target",
+    ] {
+        assert_ne!(named[field], "-", "{field} in {line}");
+    }
 }
 
 /// Sends requests until the file contains a record of one.

@@ -343,7 +343,7 @@ impl Date {
 }
 
 /// The name in the braces at the beginning of `text`, and the text after them.
-fn name_in_braces(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn name_in_braces(text: &str) -> Option<(&str, &str)> {
     let (name, after) = text.strip_prefix('{')?.split_once('}')?;
     let is_first = name.starts_with(|c: char| c.is_ascii_lowercase());
     let mut rest = name.bytes();

@@ -29,24 +29,6 @@ const LEVELS: &[ChoiceWord<LogLevel>] = &[
     word("trace", LogLevel::Trace, "everything"),
 ];
 
-const FORMATS: &[ChoiceWord<AccessLogFormat>] = &[
-    word("json", AccessLogFormat::Json, "an object with all fields"),
-    word(
-        "combined",
-        AccessLogFormat::Combined,
-        "the Combined Log Format of Apache and nginx, which GoAccess, lnav and fail2ban read",
-    ),
-];
-
-fn target(text: &str) -> Result<LogTarget, String> {
-    match text {
-        "" => Err("it is empty".to_owned()),
-        "stdout" => Ok(LogTarget::Stdout),
-        "stderr" => Ok(LogTarget::Stderr),
-        path => Ok(LogTarget::File(path.into())),
-    }
-}
-
 settings! {
     /// The access log: one line for each request.
     ACCESS_LOG: Block, Unset = block("observability.access-log")
@@ -56,21 +38,30 @@ settings! {
     ACCESS_ENABLED: Flag, DefaultValue<bool> = flag("observability.access-log.enabled")
         .or(true)
         .enforced("proxy-telemetry", "an_access_log_that_is_off_writes_no_line");
-    /// Destination: `stdout`, `stderr` or a file. Files are opened again on reload.
+    /// Destination: `stdout`, `stderr`, a file, `syslog` (the socket `/dev/log`), or `syslog:` with
+    /// the path of a socket or the address and port of a server by UDP. Files are opened again on
+    /// reload.
     ACCESS_PATH: Text<LogTarget>, DefaultValue<Written<LogTarget>> = text(
         "observability.access-log.path",
-        "`stdout`, `stderr` or a file",
+        "`stdout`, `stderr`, a file, or `syslog`",
         "/var/log/proxy/access.log",
-        target,
+        LogTarget::parse,
     )
     .or(written("stdout", || LogTarget::Stdout))
     .names(MachinePart::File)
     .enforced("proxy-telemetry", "logs_go_to_files");
-    /// Format of a line. Error records are always JSON.
-    ACCESS_FORMAT: Choice<AccessLogFormat>, DefaultValue<AccessLogFormat> =
-        choice("observability.access-log.format", FORMATS)
-            .or(AccessLogFormat::Json)
-            .enforced("proxyd", "an_access_log_in_the_combined_format_has_a_line_for_each_request");
+    /// Format of a line: `json`, an object with all fields; `combined`, the Combined Log Format of
+    /// Apache and nginx, which `GoAccess`, lnav and fail2ban read; or a line of fields, as
+    /// `{client_ip} {method} {path} {status} {duration_ms}`, with `-` for an absent one. Error
+    /// records are always JSON.
+    ACCESS_FORMAT: Text<AccessLogFormat>, DefaultValue<Written<AccessLogFormat>> = text(
+        "observability.access-log.format",
+        "`json`, `combined`, or a line with fields of records such as `{client_ip}`",
+        "combined",
+        AccessLogFormat::parse,
+    )
+    .or(written("json", || AccessLogFormat::Json))
+    .enforced("proxyd", "an_access_log_in_the_combined_format_has_a_line_for_each_request");
     /// Lines that may wait for a slow disk. Further ones are dropped and counted; a request never
     /// waits for its line.
     ACCESS_BUFFER: Integer<u32>, DefaultValue<u32> =
@@ -88,12 +79,14 @@ settings! {
     ERROR_LEVEL: Choice<LogLevel>, DefaultValue<LogLevel> = choice("observability.error-log.level", LEVELS)
         .or(LogLevel::Info)
         .enforced("proxy-telemetry", "records_below_the_level_are_not_written");
-    /// Destination: `stdout`, `stderr` or a file. Files are opened again on reload.
+    /// Destination: `stdout`, `stderr`, a file, `syslog` (the socket `/dev/log`), or `syslog:` with
+    /// the path of a socket or the address and port of a server by UDP. Files are opened again on
+    /// reload.
     ERROR_PATH: Text<LogTarget>, DefaultValue<Written<LogTarget>> = text(
         "observability.error-log.path",
-        "`stdout`, `stderr` or a file",
+        "`stdout`, `stderr`, a file, or `syslog`",
         "/var/log/proxy/error.log",
-        target,
+        LogTarget::parse,
     )
     .or(written("stdout", || LogTarget::Stdout))
     .names(MachinePart::File)

@@ -11,12 +11,15 @@ use proxy_auth::CredentialCache;
 use proxy_files::Directory;
 use proxy_framing::HeadLimits;
 use proxy_limits::{KeySeed, RetryBudget};
-use proxy_model::{AccessLogFormat, Observability, Route, Service, StaticFiles, TraceContext};
+use proxy_model::{
+    AccessLogFormat, COMMON_TIME, LogLinePart, Observability, Route, Service, StaticFiles,
+    TraceContext,
+};
 use proxy_plan::{Plan, TargetIdentity, TargetPlan, UpstreamPlan};
 use proxy_pool::{ConnectSettings, Pool};
 use proxy_telemetry::{
-    AccessFormat, AgentMetrics, EscapedFields, OptionalField, Registry, RouteTable, TargetMetrics,
-    UpstreamMetrics,
+    AccessFormat, AgentMetrics, EscapedFields, LineFormat, LineSyntax, OptionalField, Registry,
+    RouteTable, TargetMetrics, UpstreamMetrics,
 };
 use proxy_upstream::{ActiveRequest, CandidateTarget, HealthyTargets, Rotation};
 use std::cell::{Cell, OnceCell, RefCell};
@@ -151,7 +154,7 @@ impl ActivePlan {
             recording,
             access_format,
             error_format: AccessFormat {
-                combined: false,
+                line: LineSyntax::Json,
                 fields: Vec::new(),
                 redact_query: redacted(&model.observability),
             },
@@ -410,10 +413,25 @@ fn traces(settings: &TraceContext) -> Option<Sampling> {
 fn access_format(observability: &Observability) -> Option<AccessFormat> {
     let access_log = &observability.access_log;
     access_log.enabled.then(|| AccessFormat {
-        combined: *access_log.format == AccessLogFormat::Combined,
+        line: line_syntax(&access_log.format),
         fields: vec![OptionalField::UserAgent, OptionalField::Referer],
         redact_query: redacted(observability),
     })
+}
+
+fn line_syntax(format: &AccessLogFormat) -> LineSyntax {
+    let line = match format {
+        AccessLogFormat::Json => return LineSyntax::Json,
+        AccessLogFormat::Combined => return LineSyntax::Combined,
+        AccessLogFormat::Line(line) => line,
+    };
+    let parts = line.parts().iter();
+    let format = parts.fold(LineFormat::default(), |format, part| match part {
+        LogLinePart::Text(text) => format.text(text),
+        LogLinePart::Field(COMMON_TIME) => format.common_time(),
+        LogLinePart::Field(field) => format.field(field),
+    });
+    LineSyntax::Custom(Arc::new(format))
 }
 
 fn redacted(observability: &Observability) -> Vec<String> {

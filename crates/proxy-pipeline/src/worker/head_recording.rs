@@ -1,7 +1,7 @@
 //! The share of requests with a recorded head, and the form of the record.
 
 use proxy_model::{Model, Recording, is_secret_name};
-use proxy_telemetry::{AccessFormat, RecordingFormat};
+use proxy_telemetry::{AccessFormat, LineSyntax, RecordingFormat};
 use std::cell::Cell;
 use std::hash::RandomState;
 use std::sync::LazyLock;
@@ -36,7 +36,7 @@ impl HeadRecording {
         let redact = redact.iter().map(|name| &name.value);
         let format = RecordingFormat {
             head: AccessFormat {
-                combined: false,
+                line: LineSyntax::Json,
                 fields: Vec::new(),
                 redact_query: redact_query.map(|name| name.value.clone()).collect(),
             },

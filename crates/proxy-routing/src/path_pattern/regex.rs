@@ -20,11 +20,11 @@ const LARGE_CACHES: usize = 64;
 
 /// Maximum memory of all regexes of a configuration, compiled and with their search caches on one
 /// thread, in bytes.
-const MAX_BYTES: usize = 80 << 20;
+const MAX_BYTES: usize = 72 << 20;
 
 /// The memory that is left for further regexes of a configuration.
 ///
-/// The default is 80 MiB: about 5 000 plain regexes.
+/// The default is 72 MiB: about 4 400 plain regexes.
 #[derive(Clone, Debug)]
 pub struct RegexBudget {
     left: usize,

@@ -178,6 +178,8 @@ fn destination(target: &LogTarget) -> Destination {
         LogTarget::Stdout => Destination::Stdout,
         LogTarget::Stderr => Destination::Stderr,
         LogTarget::File(path) => Destination::File(path.clone()),
+        LogTarget::SyslogSocket(path) => Destination::SyslogSocket(path.clone()),
+        LogTarget::SyslogServer(server) => Destination::SyslogServer(*server),
     }
 }
 

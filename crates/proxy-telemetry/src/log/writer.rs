@@ -9,7 +9,6 @@ use super::sink::{LogError, PartialWrite, Sink};
 use super::worker::WorkerLog;
 use std::fmt;
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
@@ -67,18 +66,13 @@ impl LogWriter {
         metrics: LogCounters,
         report: impl FnMut(LogError) + Send + 'static,
     ) -> io::Result<Self> {
-        let Some(file) = destination.open()? else {
+        let Some(open) = destination.open()? else {
             return Ok(Self {
                 line_counts: Arc::new(LineCounts::new(metrics)),
                 thread: None,
             });
         };
-        let path = match destination {
-            Destination::File(path) => Some(path.clone()),
-            Destination::Stdout | Destination::Stderr | Destination::Off => None,
-        };
-        let is_pipe = file.metadata()?.file_type().is_fifo();
-        let sink = Sink::new(Box::new(file), path).shared(destination.turn(), is_pipe);
+        let sink = Sink::new(open.out, open.path).shared(destination.turn(), open.is_pipe);
         Ok(Self::with_sink(QUEUED_BATCHES, sink, metrics, Box::new(report))?.writer)
     }
 

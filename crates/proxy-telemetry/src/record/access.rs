@@ -1,12 +1,21 @@
 //! The access record of a finished request.
 
-use super::access_log_head::{AccessLogHead, CombinedHead};
+mod format;
+mod head;
+mod line_format;
+
+pub use format::{AccessFormat, LineSyntax, OptionalField};
+pub(crate) use head::HeadBufferPool;
+pub use head::{AccessLogHead, AccessLogRequest};
+pub use line_format::LineFormat;
+
 use super::digits;
 use super::escape::MAX_TEXT_BYTES;
 use super::escaped_fields::EscapedField;
 use super::json::Line;
 use super::timestamp::TimestampText;
 use crate::vocabulary::Protocol;
+use head::CombinedHead;
 use std::time::Duration;
 
 /// The data of one request apart from its [`AccessLogHead`]. `None` is omitted from the line.
@@ -129,10 +138,36 @@ impl AccessRecord<'_> {
         clock: &mut TimestampText,
         access_head: &AccessLogHead,
     ) {
-        let mut line = Line(batch);
         if let Some(head) = access_head.combined() {
-            return self.write_combined(line, clock, &head);
+            return self.write_combined(Line(batch), clock, &head);
         }
+        if let Some(format) = access_head.line_format() {
+            return self.write_line(batch, clock, access_head, format);
+        }
+        self.write_json(Line(batch), clock, access_head);
+    }
+
+    /// Writes a line in a format of the configuration.
+    #[cold]
+    fn write_line(
+        &self,
+        batch: &mut Vec<u8>,
+        clock: &mut TimestampText,
+        access_head: &AccessLogHead,
+        format: &LineFormat,
+    ) {
+        let start = batch.len();
+        self.write_json(Line(batch), clock, access_head);
+        format.replace(batch, start, clock, self.at);
+    }
+
+    #[inline]
+    fn write_json(
+        &self,
+        mut line: Line<'_>,
+        clock: &mut TimestampText,
+        access_head: &AccessLogHead,
+    ) {
         line.raw("{\"timestamp\":\"");
         clock.push(line.0, self.at);
         line.plain("\",\"correlation_id\":\"", self.correlation_id);

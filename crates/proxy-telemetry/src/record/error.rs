@@ -1,6 +1,6 @@
 //! The error record of a failure.
 
-use super::access_log_head::AccessLogHead;
+use super::access::AccessLogHead;
 use super::json::Line;
 use super::timestamp::TimestampText;
 use std::time::Duration;

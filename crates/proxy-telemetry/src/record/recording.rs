@@ -1,7 +1,7 @@
 //! The part of a recorded request that the access log leaves out: its listener and its header
 //! fields.
 
-use super::access_format::AccessFormat;
+use super::access::{AccessFormat, AccessLogHead, AccessLogRequest, HeadBufferPool};
 use super::json::Line;
 use super::{escape, redact};
 use std::hash::{BuildHasher, RandomState};
@@ -71,6 +71,20 @@ impl<'a, H: Iterator<Item = (&'a [u8], &'a [u8])>> RecordedFields<'_, H> {
             last = Some(name);
         }
         line.raw(if last.is_some() { "]}" } else { "}" });
+    }
+}
+
+impl AccessLogRequest<'_> {
+    /// Encodes the head with listener and header fields into a buffer of `pool`.
+    pub(crate) fn recorded_head<'h, H: Iterator<Item = (&'h [u8], &'h [u8])>>(
+        &self,
+        fields: RecordedFields<'_, H>,
+        format: &RecordingFormat,
+        pool: &mut HeadBufferPool,
+    ) -> AccessLogHead {
+        let mut head = self.access_head(&format.head, pool);
+        fields.write(&mut Line(head.bytes_mut()), format);
+        head
     }
 }
 

@@ -1,9 +1,10 @@
 //! The part of an access record taken from the request's head, encoded while the head exists.
 
-use super::access_format::{AccessFormat, OptionalField};
-use super::json::Line;
-use super::recording::{RecordedFields, RecordingFormat};
-use super::redact;
+use super::format::{AccessFormat, LineSyntax, OptionalField};
+use super::line_format::LineFormat;
+use crate::record::json::Line;
+use crate::record::redact;
+use std::sync::Arc;
 
 /// Maximum capacity of a buffer that is reused, in bytes.
 const KEPT_BYTES: usize = 2048;
@@ -42,6 +43,8 @@ pub struct AccessLogHead {
     optional_at: usize,
     /// Offset in a [`CombinedHead`] of the fields after the sizes; `None` for a record in JSON.
     combined_fields_at: Option<usize>,
+    /// Format of a line that replaces the record in JSON.
+    line_format: Option<Arc<LineFormat>>,
 }
 
 /// The parts of a line of the Combined Log Format taken from the request's head.
@@ -60,12 +63,12 @@ pub(crate) struct HeadBufferPool(Vec<Vec<u8>>);
 impl AccessLogHead {
     /// From the method to the key of the status; the string before it is not closed.
     #[inline]
-    pub(super) fn usual(&self) -> &[u8] {
+    pub(in crate::record) fn usual(&self) -> &[u8] {
         self.bytes.get(..self.optional_at).unwrap_or_default()
     }
 
     /// From the method to the path; the string is not closed.
-    pub(super) fn request(&self) -> &[u8] {
+    pub(in crate::record) fn request(&self) -> &[u8] {
         let usual = self.usual();
         let status = STATUS_KEY.as_bytes();
         usual.strip_suffix(status).unwrap_or(usual)
@@ -80,9 +83,20 @@ impl AccessLogHead {
         Some(CombinedHead { request, fields })
     }
 
+    /// The encoded form, to append fields.
+    pub(in crate::record) fn bytes_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The format of a line that replaces the record in JSON.
+    #[inline]
+    pub(super) fn line_format(&self) -> Option<&LineFormat> {
+        self.line_format.as_deref()
+    }
+
     /// The fields that end the record.
     #[inline]
-    pub(super) fn optional(&self) -> &[u8] {
+    pub(in crate::record) fn optional(&self) -> &[u8] {
         self.bytes.get(self.optional_at..).unwrap_or_default()
     }
 }
@@ -95,7 +109,7 @@ impl AccessLogRequest<'_> {
         pool: &mut HeadBufferPool,
     ) -> AccessLogHead {
         let AccessFormat {
-            combined,
+            line: syntax,
             fields,
             redact_query,
         } = format;
@@ -112,7 +126,7 @@ impl AccessLogRequest<'_> {
         redact::push_path(line.0, self.path, redact_query);
         line.raw(STATUS_KEY);
         let optional_at = line.0.len();
-        let combined_fields_at = if *combined {
+        let combined_fields_at = if matches!(syntax, LineSyntax::Combined) {
             Some(self.write_combined(&mut line, redact_query))
         } else {
             self.write_optional(&mut line, fields, redact_query);
@@ -122,6 +136,10 @@ impl AccessLogRequest<'_> {
             bytes,
             optional_at,
             combined_fields_at,
+            line_format: match syntax {
+                LineSyntax::Custom(line) => Some(Arc::clone(line)),
+                LineSyntax::Json | LineSyntax::Combined => None,
+            },
         }
     }
 
@@ -141,18 +159,6 @@ impl AccessLogRequest<'_> {
         }
         line.text("\" \"", self.user_agent.unwrap_or(b"-"));
         fields_at
-    }
-
-    /// Encodes the head with listener and header fields into a buffer of `pool`.
-    pub(crate) fn recorded_head<'h, H: Iterator<Item = (&'h [u8], &'h [u8])>>(
-        &self,
-        fields: RecordedFields<'_, H>,
-        format: &RecordingFormat,
-        pool: &mut HeadBufferPool,
-    ) -> AccessLogHead {
-        let mut head = self.access_head(&format.head, pool);
-        fields.write(&mut Line(&mut head.bytes), format);
-        head
     }
 
     #[inline]
