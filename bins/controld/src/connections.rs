@@ -19,12 +19,12 @@ use metrics::{counter, gauge};
 use parse_errors::ParseErrors;
 use peers::{PeerConnection, Peers};
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
@@ -70,22 +70,9 @@ impl Connections {
                 () = &mut stopped => break,
             };
             match accepted {
-                Ok((_, peer)) if own.tls.is_none() && !own.trusted.may_speak_plain(peer.ip()) => {
-                    // Without TLS, credentials would be readable on the network.
-                    counter!(metric::CONNECTIONS_REFUSED).increment(1);
-                }
                 Ok((stream, peer)) => {
-                    // A balancer's connections are those of many clients, so the limit per
-                    // address does not apply.
-                    let free = if own.trusted.holds(peer.ip()) {
-                        usize::MAX
-                    } else {
-                        permits.available_permits()
-                    };
-                    let permit = Arc::clone(&permits).try_acquire_owned().ok();
-                    let admitted = permit.zip(peers.admit(peer.ip(), free));
+                    let admitted = own.admit(peer.ip(), &permits, &mut peers);
                     let Some((permit, admitted)) = admitted else {
-                        // The client retries later, or connects to another replica.
                         counter!(metric::CONNECTIONS_REFUSED).increment(1);
                         continue;
                     };
@@ -100,6 +87,29 @@ impl Connections {
         }
         drop(listener);
         drain(graceful).await;
+    }
+
+    /// Reserves a place for a connection of `peer`; `None` if it must be closed.
+    fn admit(
+        &self,
+        peer: IpAddr,
+        permits: &Arc<Semaphore>,
+        peers: &mut Peers,
+    ) -> Option<(OwnedSemaphorePermit, PeerConnection)> {
+        // Without TLS, credentials would be readable on the network.
+        if self.tls.is_none() && !self.trusted.may_speak_plain(peer) {
+            return None;
+        }
+        // A balancer's connections are those of many clients, so the limit per address does not
+        // apply.
+        let free = if self.trusted.holds(peer) {
+            usize::MAX
+        } else {
+            permits.available_permits()
+        };
+        // Above the limit, the client retries later, or connects to another replica.
+        let permit = Arc::clone(permits).try_acquire_owned().ok()?;
+        Some((permit, peers.admit(peer, free)?))
     }
 
     /// Serves a connection, with a TLS handshake first if there is a certificate.
@@ -201,5 +211,98 @@ async fn drain(connections: GracefulShutdown) {
         .is_err()
     {
         tracing::warn!("requests were cut off when their time to end was over");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::now;
+    use axum::routing::get;
+    use std::fs;
+    use std::pin::pin;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    const MAX_OPEN: usize = 64;
+    /// Bytes in flight between client and server.
+    const PIPE_BYTES: usize = 16 * 1024;
+    /// A second before, and after, the end of a connection without a request.
+    const EARLY: Duration = Duration::from_secs(14);
+    const LATE: Duration = Duration::from_secs(16);
+
+    fn connections(tls: Option<Arc<Tls>>) -> Connections {
+        Connections {
+            router: Router::new().route("/", get(async || "found")),
+            tls,
+            trusted: TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]),
+            local: None,
+            max_open: MAX_OPEN,
+        }
+    }
+
+    fn certificate() -> Arc<Tls> {
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let cert = folder.path().join("cert.pem");
+        let key = folder.path().join("key.pem");
+        fs::write(&cert, made.cert.pem()).unwrap();
+        fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        Arc::new(Tls::load(cert, key, now()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn connections_of_the_network_are_admitted_with_tls_only() {
+        let (plain, secured) = (connections(None), connections(Some(certificate())));
+        let permits = Arc::new(Semaphore::new(MAX_OPEN));
+        let mut peers = Peers::new(MAX_OPEN);
+        let mut is_admitted = |connections: &Connections, peer: &str| {
+            let peer = peer.parse().unwrap();
+            connections.admit(peer, &permits, &mut peers).is_some()
+        };
+        for (peer, expected) in [
+            ("127.0.0.1", true),
+            ("10.1.1.1", true),
+            ("192.0.2.1", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(is_admitted(&plain, peer), expected, "{peer}");
+            assert!(is_admitted(&secured, peer), "{peer} with TLS");
+        }
+    }
+
+    /// Sends `bytes`, and then nothing. Returns whether the connection is open after `time`, and the
+    /// response.
+    async fn open_after(time: Duration, bytes: &str) -> (bool, String) {
+        let connections = connections(None);
+        let peer: SocketAddr = "127.0.0.1:40000".parse().unwrap();
+        let admitted = Peers::new(MAX_OPEN).admit(peer.ip(), MAX_OPEN).unwrap();
+        let graceful = GracefulShutdown::new();
+        let (mut client, server) = duplex(PIPE_BYTES);
+        client.write_all(bytes.as_bytes()).await.unwrap();
+        let served = connections.serve_requests(server, peer, &admitted, graceful.watcher());
+        let served = pin!(served);
+        let is_open = timeout(time, served).await.is_err();
+        let mut received = vec![0; PIPE_BYTES];
+        let read = timeout(Duration::ZERO, client.read(&mut received)).await;
+        received.truncate(read.map_or(0, Result::unwrap));
+        (is_open, String::from_utf8(received).unwrap())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_request_is_closed_after_fifteen_seconds() {
+        for bytes in ["", "GET / HT", "GET / HTTP/1.1\r\nhost: control\r\n"] {
+            let (is_open, answer) = open_after(EARLY, bytes).await;
+            assert!(is_open && answer.is_empty(), "{bytes}: {answer}");
+            let (is_open, answer) = open_after(LATE, bytes).await;
+            assert!(!is_open && answer.is_empty(), "{bytes}: {answer}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_with_a_request_stays_open_for_the_next_one() {
+        let request = "GET / HTTP/1.1\r\nhost: control\r\n\r\n";
+        let (is_open, answer) = open_after(LATE, request).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(is_open, "{answer}");
     }
 }

@@ -285,3 +285,40 @@ async fn stop_signal() {
         _ = interrupt.recv() => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use clap::Parser;
+    use control_domain::Retention;
+
+    #[tokio::test]
+    async fn the_application_has_the_retention_of_the_flags() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = format!("--data-dir={}", folder.path().join("data").display());
+        let flags = [
+            "controld",
+            &data,
+            "--rollout-retention-days=1",
+            "--bundle-retention-days=2",
+            "--drift-retention-days=3",
+            "--token-retention-days=4",
+            "--audit-retention-days=50",
+            "--traffic-retention-days=60",
+        ];
+        let args = Cli::try_parse_from(flags).unwrap().serve;
+        let data_dir = DataDir::new(args.state.clone());
+        let app = open_app(&data_dir, &args).await.unwrap();
+        let expected = Retention {
+            rollouts: 1,
+            bundles: 2,
+            drift: 3,
+            tokens: 4,
+            audit: 50,
+            traffic: 60,
+        };
+        assert_eq!(app.retention, expected);
+        app.close().await;
+    }
+}

@@ -10,7 +10,9 @@ use proxy_load::clock::Stopwatch;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Write, stderr};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -20,6 +22,8 @@ const CONTROLD: &str = env!("CARGO_BIN_EXE_controld");
 const WRITERS: usize = 4;
 /// More keys than any test needs for its writes, in spite of the rate limit of each.
 const KEYS: usize = 8;
+/// Refused writes after which every connection that writes was replaced.
+const REFUSALS: usize = 20;
 
 /// Number of kills: `CONTROLD_KILLS` as set by `cargo xtask chaos --kills`, else a few.
 fn kills() -> usize {
@@ -203,6 +207,66 @@ impl Installation {
         assert_eq!(revoked.status, 200, "{}", revoked.text);
     }
 
+    /// Writes until the disk accepts no writes, which `lock` brings about, and again after
+    /// `unlock`. Returns the acknowledged writes.
+    fn refuse_writes(
+        &self,
+        program: &Program,
+        lock: impl FnOnce(),
+        unlock: impl FnOnce(),
+    ) -> BTreeSet<String> {
+        let path = self.projects(program);
+        let is_refused = |answer: &Answer| {
+            let is_refused = answer.status == 503;
+            assert!(
+                !is_refused || !answer.header("retry-after").is_empty(),
+                "{}",
+                answer.text
+            );
+            is_refused
+        };
+        let acknowledged = self.write_while(&[program], 0, |_| {
+            lock();
+            let mut refusals = 0;
+            until("writes are refused", || {
+                let body = json!({ "name": "probe" });
+                let answer = self.client(program, 0).post(&path, &body);
+                refusals += usize::from(is_refused(&answer));
+                REFUSALS <= refusals
+            });
+        });
+        assert_eq!(program.client().get("/health").status, 200);
+        assert_eq!(self.failures.load(Ordering::Relaxed), 0, "503 alone");
+        until("the balancer sees it", || {
+            program.client().get("/ready").status == 503
+        });
+        until("the metrics show it", || {
+            let metrics = program.client().get("/metrics").text;
+            metrics.contains("\ncontrol_database_up 0\n")
+        });
+        unlock();
+        let body = json!({"name": "room"});
+        let client = self.client(program, 0);
+        until("writes are accepted again", || {
+            client.post(&path, &body).status == 201
+        });
+        until("it is ready again", || {
+            program.client().get("/ready").status == 200
+        });
+        acknowledged
+    }
+
+    /// Checks that a replacement of the killed program has all acknowledged writes.
+    fn holds_after_a_kill(&self, mut program: Program, acknowledged: &BTreeSet<String>) {
+        program.kill();
+        let program = self.start(CONTROLD, "one");
+        self.holds(&program, acknowledged);
+        let body = json!({"name": "after"});
+        let client = self.patient_client(&program, 0);
+        let made = client.post(&self.projects(&program), &body);
+        assert_eq!(made.status, 201, "{}", made.text);
+    }
+
     fn holds(&self, program: &Program, acknowledged: &BTreeSet<String>) {
         let names = self.names(program);
         let lost: Vec<_> = acknowledged.difference(&names).collect();
@@ -309,6 +373,43 @@ fn a_database_that_becomes_read_only_is_reported_and_used_again() {
     assert_eq!(made.status, 201, "{}", made.text);
 }
 
+#[test]
+fn a_replica_whose_clock_differs_from_the_databases_is_not_ready() {
+    let postgres = Postgres::start();
+    let url = postgres.create_database();
+    let database = url.split(['/', '?']).nth(3).unwrap();
+    for statement in [
+        "CREATE TABLE public.clock (ahead INTERVAL)",
+        "INSERT INTO public.clock VALUES ('0 s')",
+        "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+         AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM public.clock'",
+    ] {
+        postgres.psql(database, statement);
+    }
+    // This function replaces the one of PostgreSQL, which is looked up first by default.
+    let first = "&options=-c%20search_path%3Dpublic%2Cpg_catalog";
+    let installation = Installation::new(&format!("{url}{first}"));
+    let program = installation.start(CONTROLD, "one");
+    let ready = || program.client().get("/ready");
+    until("it is ready", || ready().status == 200);
+    let set = |ahead: &str| {
+        let set = format!("UPDATE public.clock SET ahead = '{ahead}'");
+        postgres.psql(database, &set);
+    };
+    for ahead in ["1 hour", "-1 hour"] {
+        set(ahead);
+        until("the balancer sees it", || {
+            ready().json()["reasons"] == json!(["clock"])
+        });
+        let answer = ready();
+        assert_eq!(answer.status, 503, "{}", answer.text);
+        assert_eq!(answer.header("retry-after"), "5", "{}", answer.text);
+        assert_eq!(program.client().get("/health").status, 200);
+        set("0 s");
+        until("it is ready again", || ready().status == 200);
+    }
+}
+
 /// The first replica of an upgrade migrates the schema while older replicas run.
 #[test]
 fn a_running_replica_works_with_a_newer_schema_and_does_not_start_on_it() {
@@ -396,55 +497,47 @@ fn a_full_disk_loses_nothing_and_is_reported() {
     // Limits files to 2 MiB (4 MiB if the shell counts in KiB).
     let limited = format!("trap '' XFSZ\nulimit -S -f 4096\nexec {CONTROLD} \"$@\"");
     let limited = installation.wrapper(&limited);
-    let mut program = installation.start(&limited, "one");
-    let path = installation.projects(&program);
-    let full = |answer: &Answer| {
-        let is_full = answer.status == 503;
-        assert!(
-            !is_full || !answer.header("retry-after").is_empty(),
-            "{}",
-            answer.text
-        );
-        is_full
-    };
-    let until_full = |_: &AtomicUsize| {
-        until("the disk is full", || {
-            let body = json!({ "name": "probe" });
-            full(&installation.client(&program, 0).post(&path, &body))
-        });
-    };
-    let acknowledged = installation.write_while(&[&program], 0, until_full);
-    let health = program.client().get("/health");
-    assert_eq!(health.status, 200);
-    assert_eq!(
-        installation.failures.load(Ordering::Relaxed),
-        0,
-        "503 alone"
-    );
-    until("the balancer sees it", || {
-        program.client().get("/ready").status == 503
-    });
-    until("the metrics show it", || {
-        let metrics = program.client().get("/metrics").text;
-        metrics.contains("\ncontrol_database_up 0\n")
-    });
-    control_testkit::lift_file_limit(program.id());
-    let body = json!({"name": "room"});
-    let client = installation.client(&program, 0);
-    until("there is room again", || {
-        client.post(&path, &body).status == 201
-    });
-    until("it is ready again", || {
-        program.client().get("/ready").status == 200
-    });
-    program.kill();
+    let program = installation.start(&limited, "one");
+    let lift = || control_testkit::lift_file_limit(program.id());
+    let acknowledged = installation.refuse_writes(&program, || {}, lift);
+    installation.holds_after_a_kill(program, &acknowledged);
+}
 
-    let program = installation.start(CONTROLD, "one");
-    installation.holds(&program, &acknowledged);
-    let body = json!({"name": "after"});
-    let made = installation.patient_client(&program, 0);
-    let made = made.post(&path, &body);
-    assert_eq!(made.status, 201, "{}", made.text);
+/// Runs `mount` among the mounts of the program alone.
+fn mount(program: &Program, arguments: &[&str]) {
+    let id = program.id().to_string();
+    let mut command = Command::new("nsenter");
+    command.args(["--target", &id, "--mount", "mount"]);
+    let done = command.args(arguments).output().unwrap();
+    assert!(done.status.success(), "{arguments:?}: {done:?}");
+}
+
+/// Every write to a file fails, and every file is opened for reading alone.
+#[test]
+fn a_folder_that_becomes_read_only_is_reported_and_used_again() {
+    let may = Command::new("unshare").args(["--mount", "true"]).output();
+    if !may.is_ok_and(|tried| tried.status.success()) {
+        let reported = b"skipped: it mounts a file system of its own\n";
+        stderr().lock().write_all(reported).unwrap();
+        return;
+    }
+    let database = Database::sqlite();
+    let file = database.url.strip_prefix("sqlite://").unwrap();
+    let folder = Path::new(file).parent().unwrap().to_str().unwrap();
+    let installation = Installation::new(&database.url);
+    let mounting = format!("trap '' XFSZ\nexec unshare --mount {CONTROLD} \"$@\"");
+    let mounting = installation.wrapper(&mounting);
+    let program = installation.start(&mounting, "one");
+    let lock = || {
+        mount(&program, &["--options", "bind,ro", folder, folder]);
+        control_testkit::refuse_file_writes(program.id());
+    };
+    let unlock = || {
+        mount(&program, &["--options", "remount,bind,rw", folder]);
+        control_testkit::lift_file_limit(program.id());
+    };
+    let acknowledged = installation.refuse_writes(&program, lock, unlock);
+    installation.holds_after_a_kill(program, &acknowledged);
 }
 
 #[test]

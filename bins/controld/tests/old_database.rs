@@ -235,7 +235,7 @@ fn rows_that_an_older_replica_writes_into_the_newest_schema_are_served() {
             let newest = Store::open(&world.database.url).await.unwrap();
             newest.close().await;
         });
-        write_rows(&world.database, ROWS);
+        write_rows(&world.database.url, ROWS);
         let kept = ["rollout", "bundle", "drift", "token", "audit"]
             .map(|noun| format!("--{noun}-retention-days=0"));
         let arguments = [&world.arguments()[..], &kept].concat();

@@ -6,7 +6,7 @@
 )]
 
 use control_app::metric::{METRICS, MetricKind};
-use control_testkit::{Client, Program, until};
+use control_testkit::{Client, Program, Receiver, until, write_rows};
 use rustix::net::{AddressFamily, SocketType, bind, socket};
 use serde_json::{Value, json};
 use std::fs;
@@ -336,6 +336,24 @@ fn keys_are_not_sent_without_tls_off_loopback() {
     );
 }
 
+#[test]
+fn keys_are_sent_without_tls_off_loopback_if_that_is_allowed() {
+    let folder = Folder::new();
+    let key = "x".repeat(43);
+    let key_file = folder.write("key", &key).display().to_string();
+    let server = Receiver::answering("200 OK");
+    // The system connects to loopback for this address, which is not a loopback address.
+    let url = server.url().replace("127.0.0.1", "0.0.0.0");
+    let whoami = ["ctl", "whoami", "--url", &url, "--key-file", &key_file];
+    let refused = run(&whoami);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(server.received().is_empty(), "no key was sent");
+    let sent = run(&[&whoami[..], &["--allow-plain-http"]].concat());
+    let received = server.received();
+    assert_eq!(received.len(), 1, "{sent:?}");
+    assert_eq!(received[0].header("authorization"), format!("Bearer {key}"));
+}
+
 /// Starts `controld` with an address for metrics; returns the process, the interface's address and
 /// the metrics' address.
 fn with_metrics(data: &str) -> (Child, String, String) {
@@ -655,6 +673,26 @@ fn assert_refused(data: &str, reason: &str) {
         );
         assert!(printed.contains(reason), "{command:?}: {printed}");
     }
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused_in_one_sentence() {
+    let folder = Folder::new();
+    let data = data_folder(&folder);
+    write_rows(
+        &format!("sqlite://{data}/control.db"),
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         SELECT 9999, 'newer', success, checksum, 0 FROM _sqlx_migrations WHERE version = 1",
+    );
+    let reason = "its schema 9999 is newer than this version knows: start the version that wrote it, \
+                  or restore the backup from before";
+    assert_refused(&data, reason);
+    let checked = run(&["check", "--data-dir", &data]);
+    assert_eq!(text(&checked.stdout), "");
+    assert_eq!(
+        text(&checked.stderr),
+        format!("error: --data-dir: {data}: {reason}\n")
+    );
 }
 
 #[test]

@@ -12,6 +12,8 @@ const UNAVAILABLE_SQLSTATE_PREFIXES: &[&str] = &["08", "53", "57P", "58", "25006
 /// SQLite's `BUSY`, `READONLY`, `IOERR`, `FULL` and `CANTOPEN`.
 /// <https://www.sqlite.org/rescode.html>
 const UNAVAILABLE_SQLITE_CODES: &[u32] = &[5, 8, 10, 13, 14];
+/// SQLite's `READONLY`.
+const SQLITE_READONLY: u32 = 8;
 /// SQLite's `CORRUPT`.
 const SQLITE_CORRUPT: u32 = 11;
 
@@ -110,6 +112,15 @@ impl From<sqlx::Error> for StoreError {
         }
         Self::Database(error)
     }
+}
+
+/// Returns true if SQLite opened the file for reading alone.
+pub(crate) fn is_read_only(error: &sqlx::Error) -> bool {
+    let Some(database) = error.as_database_error() else {
+        return false;
+    };
+    let code = database.code().unwrap_or_default();
+    sqlite_code(&code) == Some(SQLITE_READONLY)
 }
 
 /// Parses SQLite's primary code. PostgreSQL's codes have five characters and are never numbers this

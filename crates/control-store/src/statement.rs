@@ -32,7 +32,8 @@ pub(crate) trait Write {
 
 impl Write for Query<'_, Any, AnyArguments> {
     async fn write_in(self, tx: &mut Transaction) -> Result<AnyQueryResult, StoreError> {
-        let done = self.execute(tx.connection()).await?;
+        let done = self.execute(tx.connection()).await;
+        let done = done.map_err(|error| tx.note_error(error))?;
         tx.count_written(done.rows_affected());
         Ok(done)
     }
@@ -82,7 +83,8 @@ impl Statement {
 
     /// The first row of the result.
     pub(crate) async fn row(self, tx: &mut Transaction) -> Result<Option<AnyRow>, StoreError> {
-        let row = self.query.fetch_optional(tx.connection()).await?;
+        let row = self.query.fetch_optional(tx.connection()).await;
+        let row = row.map_err(|error| tx.note_error(error))?;
         if !self.is_select {
             tx.count_written(u64::from(row.is_some()));
         }
@@ -91,7 +93,8 @@ impl Statement {
 
     /// All rows, for statements with a bounded result.
     pub(crate) async fn rows(self, tx: &mut Transaction) -> Result<Vec<AnyRow>, StoreError> {
-        let rows = self.query.fetch_all(tx.connection()).await?;
+        let rows = self.query.fetch_all(tx.connection()).await;
+        let rows = rows.map_err(|error| tx.note_error(error))?;
         if !self.is_select {
             tx.count_written(u64::try_from(rows.len()).unwrap_or(u64::MAX));
         }

@@ -4,7 +4,7 @@ pub(crate) mod audit_event;
 pub(crate) mod pool;
 pub(crate) mod sqlite;
 
-use crate::error::StoreError;
+use crate::error::{StoreError, is_read_only};
 use crate::row::number;
 use crate::store::audit_event::AuditChange;
 use crate::store::pool::{MAX_WAIT, pool_options};
@@ -16,7 +16,7 @@ use sqlx::pool::PoolConnection;
 use sqlx::{Any, AnyConnection, AnyPool, Connection, Row, query};
 use std::cmp::Ordering::{Equal, Greater, Less};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
@@ -60,6 +60,8 @@ pub struct Store {
     begin: &'static str,
     sqlite: Option<Sqlite>,
     rows_written: Arc<AtomicU64>,
+    /// Set if a connection refused a write as read-only.
+    has_read_only: Arc<AtomicBool>,
 }
 
 /// Reads and writes of one command. Rolled back when dropped without [`Transaction::commit`].
@@ -69,6 +71,7 @@ pub struct Transaction {
     /// Change for the next audit entry.
     pub(crate) change: AuditChange,
     rows_written: Arc<AtomicU64>,
+    has_read_only: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -135,12 +138,17 @@ impl Store {
             "BEGIN"
         };
         let rows_written = Arc::default();
-        let sqlite = is_sqlite.then(|| Sqlite::start(url, &pool, &rows_written));
+        let sqlite = if is_sqlite {
+            Some(Sqlite::start(url, &pool, &rows_written).await?)
+        } else {
+            None
+        };
         Ok(Self {
             pool,
             begin,
-            sqlite: sqlite.transpose()?,
+            sqlite,
             rows_written,
+            has_read_only: Arc::default(),
         })
     }
 
@@ -195,8 +203,12 @@ impl Store {
             }
             None => None,
         };
+        if self.has_read_only.swap(false, Ordering::Relaxed) {
+            self.close_idle().await;
+        }
+        let begun = pool.begin_with(self.begin).await;
         let inner = Inner::Write {
-            transaction: pool.begin_with(self.begin).await?,
+            transaction: begun.map_err(|error| noted(error, &self.has_read_only))?,
             _writer: writer,
         };
         Ok(self.transaction(inner))
@@ -217,6 +229,18 @@ impl Store {
             inner,
             change: AuditChange::default(),
             rows_written: Arc::clone(&self.rows_written),
+            has_read_only: Arc::clone(&self.has_read_only),
+        }
+    }
+
+    /// Closes idle connections, to open new ones. SQLite opens a file on a read-only file system for
+    /// reading alone, and such a connection stays read-only after the file system is writable again.
+    async fn close_idle(&self) {
+        let unsynced = self.sqlite.as_ref().map(|sqlite| &sqlite.unsynced);
+        for pool in unsynced.into_iter().chain([&self.pool]) {
+            while let Some(connection) = pool.try_acquire() {
+                drop(connection.close().await);
+            }
         }
     }
 
@@ -284,6 +308,9 @@ impl Store {
             sqlite.unsynced.close().await;
         }
         self.pool.close().await;
+        if let Some(sqlite) = &self.sqlite {
+            sqlite.kept.close().await;
+        }
     }
 }
 
@@ -329,6 +356,11 @@ impl Transaction {
         Ok((kind, number(&row, "version")?))
     }
 
+    /// Converts an error of a statement, and notes a read-only connection.
+    pub(crate) fn note_error(&self, error: sqlx::Error) -> StoreError {
+        noted(error, &self.has_read_only)
+    }
+
     pub(crate) fn is_sqlite(&mut self) -> bool {
         self.connection().backend_name() == "SQLite"
     }
@@ -343,6 +375,14 @@ impl Transaction {
             Inner::Read(connection) => connection,
         }
     }
+}
+
+/// Converts an error, and sets the flag if it is of a read-only connection.
+fn noted(error: sqlx::Error, has_read_only: &AtomicBool) -> StoreError {
+    if is_read_only(&error) {
+        has_read_only.store(true, Ordering::Relaxed);
+    }
+    error.into()
 }
 
 #[cfg(test)]

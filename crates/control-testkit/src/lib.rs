@@ -26,7 +26,7 @@ pub use object_server::ObjectServer;
 pub use oidc_provider::{OidcBehaviour, OidcProvider};
 pub use old_schema::{lay_down, write_rows};
 pub use postgres::Postgres;
-pub use program::{Program, kill, lift_file_limit};
+pub use program::{Program, kill, lift_file_limit, refuse_file_writes};
 pub use refused_write::RefusedWrite;
 pub use saml_provider::{SamlAnswer, SamlProvider};
 pub use sbom::check_cyclonedx;

@@ -36,16 +36,16 @@ pub fn lay_down(database: &Database, migrations: &Path, last: i64, rows: &str) {
     });
 }
 
-/// Runs statements in a database that a program may have open, as a replica of another version would.
+/// Runs statements in the database at `url`, which a program may have open, as a replica of another version would.
 ///
 /// # Panics
 ///
 /// If they do not succeed.
-pub fn write_rows(database: &Database, rows: &str) {
+pub fn write_rows(url: &str, rows: &str) {
     install_default_drivers();
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.expect("the runtime starts").block_on(async {
-        let connection = AnyConnection::connect(&database.url).await;
+        let connection = AnyConnection::connect(url).await;
         let mut connection = connection.expect("a database");
         let rows = raw_sql(AssertSqlSafe(rows.to_owned()));
         rows.execute(&mut connection)

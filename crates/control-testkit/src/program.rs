@@ -152,6 +152,20 @@ pub fn kill(pid: u32) {
     send(pid, Signal::KILL);
 }
 
+/// Refuses every write of a program to a file until [`lift_file_limit`], as a file system that has become read-only
+/// does. The program has to ignore SIGXFSZ.
+///
+/// # Panics
+///
+/// If it has ended.
+pub fn refuse_file_writes(pid: u32) {
+    let nothing = Rlimit {
+        current: Some(0),
+        maximum: None,
+    };
+    prlimit(Some(raw(pid)), Resource::Fsize, nothing).expect("the process runs");
+}
+
 /// Lets the files of a program grow again that was started under a soft limit.
 ///
 /// # Panics

@@ -109,7 +109,7 @@ fn a_pipeline_plans_deploys_and_repeats_without_harm() {
         let first = checkout.plan();
         assert_eq!(first.code, 0, "{}", first.error);
         assert!(
-            first.out.contains("2 nodes have no order yet"),
+            first.out.contains("2 nodes have no bundle yet"),
             "{}",
             first.out
         );
@@ -138,7 +138,7 @@ fn a_pipeline_plans_deploys_and_repeats_without_harm() {
         assert_eq!(plan.code, 0, "{}", plan.error);
         for part in [
             "compared with bundle commit-1",
-            "which 2 nodes are ordered to run",
+            "assigned to 2 nodes",
             "risks\n",
             "admin (upstream back) -> site (upstream front)",
         ] {

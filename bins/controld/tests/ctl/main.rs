@@ -377,6 +377,53 @@ fn flags_override_the_members_of_a_body_from_a_file() {
 }
 
 #[test]
+fn a_list_is_given_by_commas_or_by_a_repeated_flag() {
+    let world = World::new();
+    let all = json!(["bundles:read", "nodes:read", "nodes:write"]);
+    for (name, flags) in [
+        (
+            "commas",
+            &["--scopes", "nodes:read,nodes:write,bundles:read"][..],
+        ),
+        (
+            "repeated",
+            &[
+                "--scopes",
+                "nodes:read",
+                "--scopes",
+                "nodes:write",
+                "--scopes",
+                "bundles:read",
+            ],
+        ),
+        (
+            "both",
+            &[
+                "--scopes",
+                "nodes:read,nodes:write",
+                "--scopes=bundles:read",
+            ],
+        ),
+    ] {
+        let create = ["api-key", "create", "--name", name];
+        let made = world.json(&[&create[..], flags].concat());
+        let mut scopes: Vec<&str> = made["scopes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        scopes.sort_unstable();
+        assert_eq!(json!(scopes), all, "{name}");
+    }
+    let wrong = ["api-key", "create", "--name", "wrong"];
+    let wrong = [&wrong[..], &["--scopes", "nodes:read,nodes:fly"]].concat();
+    let wrong = world.ctl(&wrong);
+    assert_eq!(wrong.code, 2, "{}", wrong.out);
+    assert!(wrong.error.contains("nodes:fly"), "{}", wrong.error);
+}
+
+#[test]
 fn a_file_is_applied() {
     let world = World::new();
     let file = world.folder.path().join("all.json");

@@ -104,6 +104,26 @@ fn a_wait_ends_on_time_with_the_last_failure() {
 }
 
 #[test]
+fn a_wait_for_an_approval_says_how_it_is_given_and_ends_on_time() {
+    let server = Receiver::start(|_, _| Some(rollout("awaiting_approval")));
+    let late = status(&server, "5");
+    assert_eq!(late.code, 1, "{}", late.out);
+    let command = format!("`controld ctl rollout approve {ROLLOUT}`");
+    assert_eq!(late.out.matches(&command).count(), 1, "{}", late.out);
+    let reported = "still awaiting_approval after 5 s";
+    assert!(late.error.contains(reported), "{}", late.error);
+    assert!(server.received().len() > 1, "it asked once");
+    let server = Receiver::start(|number, _| {
+        Some(match number {
+            0 | 1 => rollout("awaiting_approval"),
+            _ => rollout("completed"),
+        })
+    });
+    let approved = status(&server, "60");
+    assert_eq!(approved.code, 0, "{}", approved.error);
+}
+
+#[test]
 fn a_lost_write_is_sent_again_with_its_key() {
     let server = Receiver::start(|number, _| {
         Some(match number {

@@ -7,7 +7,7 @@ use crate::CONTROLD;
 use crate::nodes::{database_url, insert};
 use control_domain::Tenant;
 use control_simulator::{Measurement, Operator, quantile};
-use control_testkit::{Database, Program, until_every};
+use control_testkit::{Database, Postgres, Program, until, until_every};
 use control_wire::{NodeId, OrgId, ProjectId};
 use proxy_load::clock::{Stopwatch, pause};
 use serde_json::{Value, json};
@@ -20,6 +20,12 @@ const INTERVAL: Duration = Duration::from_secs(30);
 const CONNECTIONS: usize = 64;
 /// A prime: nodes that are adjacent in the database send at different times.
 const STRIDE: usize = 7_919;
+
+/// Number of heartbeats without news, sent one after the other.
+const QUIET_NODES: usize = 64;
+/// Minimum of the heartbeats without news per transaction, on average. An eighth of an interval has
+/// many more, even on a machine that stalls.
+const MIN_GROUP: usize = 8;
 
 /// Size and duration of a run.
 struct Size {
@@ -268,4 +274,43 @@ fn a_heartbeat_without_news_is_seen_soon_after() {
     until_every(Duration::from_millis(250), "the second one is seen", || {
         seen() != first
     });
+}
+
+#[test]
+fn heartbeats_without_news_are_written_in_groups() {
+    let (postgres, folder) = (Postgres::start(), tempfile::tempdir().unwrap());
+    let url = postgres.create_database();
+    let database = url.split(['/', '?']).nth(3).unwrap();
+    let data = folder.path().display().to_string();
+    let arguments = ["--data-dir", &data, "--database", &url];
+    let settings = ["--heartbeat-secs", "16"];
+    let mut program = Program::start(CONTROLD, &[&arguments[..], &settings].concat());
+    let operator = Operator::set_up(&mut program);
+    let inserted = insert(&url, tenant(&operator), QUIET_NODES).into_iter();
+    let nodes: Vec<SimulatedNode> = inserted
+        .map(|inserted| SimulatedNode {
+            id: inserted.id,
+            key: inserted.key,
+            offset: Duration::ZERO,
+        })
+        .collect();
+    let authority = program.base_url().strip_prefix("http://").unwrap();
+    let mut connection = Connection::open(authority);
+    let mut beat = || nodes.iter().for_each(|node| connection.heartbeat(node));
+    let count = |what: &str| {
+        let count = format!("SELECT {what} FROM node_heartbeats");
+        postgres.psql(database, &count).parse::<usize>().unwrap()
+    };
+    // A row has the number of the transaction that wrote it last.
+    let transactions = || count("COUNT(DISTINCT xmin::text)");
+    beat();
+    let first = count("MAX(seen_at)");
+    assert_eq!(transactions(), QUIET_NODES, "each first one has news");
+    beat();
+    let seen_again = format!("COUNT(*) FILTER (WHERE seen_at > {first})");
+    until("the second ones are written", || {
+        count(&seen_again) == QUIET_NODES
+    });
+    let groups = transactions();
+    assert!(groups * MIN_GROUP <= QUIET_NODES, "{groups} transactions");
 }

@@ -90,7 +90,8 @@ impl Transaction {
             .bind(rate.burst)
             .bind(MAX_CLOCK_ERROR_MICROS)
             .fetch_optional(self.connection())
-            .await?;
+            .await;
+        let row = row.map_err(|error| self.note_error(error))?;
         if let Some(row) = row {
             self.count_written(1);
             return Ok(Group {

@@ -25,6 +25,9 @@ pub(crate) const SETUP: &str =
 const UNSYNCED_SETUP: &str =
     "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -512;
      PRAGMA synchronous = NORMAL";
+/// Statements that set up the connection that stays open. The read opens the index of the log.
+const KEPT_SETUP: &str = "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0;
+     PRAGMA cache_size = -64; SELECT 1 FROM sqlite_master LIMIT 1";
 /// Pause between two checkpoints. It bounds the loss of unsynced transactions in a power failure.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Log size, in pages of 4 KiB (64 MiB), from which writers wait for a complete checkpoint. The
@@ -39,6 +42,10 @@ pub(crate) struct Sqlite {
     pub(crate) writer: Arc<Semaphore>,
     /// Pool of the connection with commits that do not wait for the disk.
     pub(crate) unsynced: AnyPool,
+    /// Pool of an unused connection that stays open. All connections share one index of the log: if
+    /// the last one closed on a read-only file system, later ones could not write until all of them
+    /// were closed at the same time.
+    pub(crate) kept: AnyPool,
     _checkpoints: Arc<Checkpoints>,
 }
 
@@ -50,11 +57,16 @@ struct Checkpoints {
 
 impl Sqlite {
     /// Starts checkpoints of `pool`'s log, made whenever `rows_written` has grown.
-    pub(crate) fn start(
+    pub(crate) async fn start(
         url: &str,
         pool: &AnyPool,
         rows_written: &Arc<AtomicU64>,
     ) -> Result<Self, StoreError> {
+        let kept = pool_options(1, KEPT_SETUP)
+            .idle_timeout(None::<Duration>)
+            .max_lifetime(None::<Duration>)
+            .connect(url)
+            .await?;
         let writer = Arc::new(Semaphore::new(1));
         let task = tokio::spawn(copy_in_turns(
             pool.clone(),
@@ -64,6 +76,7 @@ impl Sqlite {
         Ok(Self {
             writer,
             unsynced: pool_options(1, UNSYNCED_SETUP).connect_lazy(url)?,
+            kept,
             _checkpoints: Arc::new(Checkpoints { task }),
         })
     }
@@ -112,10 +125,12 @@ async fn copy_pages(pool: &AnyPool) -> Result<(i64, i64), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statement::sql;
     use crate::store::Store;
     use control_testkit::until;
     use sqlx::any::install_default_drivers;
     use std::path::Path;
+    use tokio::task::yield_now;
     use tokio::time::timeout;
 
     fn url(folder: &Path) -> String {
@@ -158,6 +173,44 @@ mod tests {
                 .windows(6)
                 .any(|six| six == b"copied")
         });
+    }
+
+    /// Waits until a connection that was used is free again.
+    async fn until_idle(store: &Store) {
+        let idle = async {
+            while store.connections().idle == 0 {
+                yield_now().await;
+            }
+        };
+        timeout(Duration::from_mins(1), idle).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_refuses_a_write_as_read_only_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let writable = Store::open(&url(folder.path())).await.unwrap();
+        let read_only = url(folder.path()).replace("mode=rwc", "mode=ro");
+        let store = Store::open_as_is(&read_only).await.unwrap();
+        // The size of its cache marks the connection.
+        let mut tx = store.begin().await.unwrap();
+        let mark = query("PRAGMA cache_size = -300").execute(tx.connection());
+        mark.await.unwrap();
+        tx.commit().await.unwrap();
+        until_idle(&store).await;
+        let mut tx = store.begin().await.unwrap();
+        assert_eq!(pragma(&mut tx, "PRAGMA cache_size").await, -300);
+        let refused = sql("UPDATE orgs SET version = version").run(&mut tx).await;
+        assert!(
+            matches!(refused, Err(StoreError::Unavailable(_))),
+            "{refused:?}"
+        );
+        drop(tx);
+        until_idle(&store).await;
+        let mut tx = store.begin().await.unwrap();
+        assert_eq!(pragma(&mut tx, "PRAGMA cache_size").await, -512);
+        drop(tx);
+        store.close().await;
+        writable.close().await;
     }
 
     #[tokio::test]

@@ -17,16 +17,22 @@ pub(super) fn text(preview: &Value) -> String {
     for compared in items(preview, "comparisons") {
         push_comparison(&mut page, compared);
     }
-    let mut note = |count: i64, text: &str| {
+    let mut note = |count: i64, one: &str, several: &str| {
+        let text = if count == 1 { one } else { several };
         if count > 0 {
-            writeln!(page, "{count} nodes {text}").unwrap_or_default();
+            writeln!(page, "{count} {text}").unwrap_or_default();
         }
     };
     note(
         number(preview, "other_nodes"),
-        "are ordered to run other bundles, which were not compared",
+        "node has another bundle assigned, which was not compared",
+        "nodes have other bundles assigned, which were not compared",
     );
-    note(number(preview, "unordered_nodes"), "have no order yet");
+    note(
+        number(preview, "unordered_nodes"),
+        "node has no bundle yet",
+        "nodes have no bundle yet",
+    );
     if preview.get("needs_approval").and_then(Value::as_bool) == Some(true) {
         page.push_str("the project's policy requires another person's approval\n");
     }
@@ -43,7 +49,7 @@ pub(super) fn is_ordered(preview: &Value) -> bool {
     compared.peek().is_some() && other_nodes(preview) == 0 && compared.all(is_same)
 }
 
-/// Returns the IDs of the bundles with these bytes that nodes are ordered to run.
+/// Returns the IDs of the bundles with these bytes that are assigned to nodes.
 pub(super) fn same_bundles(preview: &Value) -> Vec<&str> {
     let same = items(preview, "comparisons").filter(|compared| is_same(compared));
     same.map(|compared| raw_field(compared, "before")).collect()
@@ -66,7 +72,8 @@ fn field<'a>(value: &'a Value, name: &str) -> Cow<'a, str> {
 fn push_comparison(page: &mut String, compared: &Value) {
     let (name, id) = (field(compared, "name"), field(compared, "before"));
     let nodes = number(compared, "nodes");
-    let before = format!("bundle {name} ({id}), which {nodes} nodes are ordered to run");
+    let noun = if nodes == 1 { "node" } else { "nodes" };
+    let before = format!("bundle {name} ({id}), assigned to {nodes} {noun}");
     if is_same(compared) {
         writeln!(page, "the same bytes as {before}\n").unwrap_or_default();
         return;
@@ -209,14 +216,14 @@ mod tests {
         });
         assert_eq!(
             text(&preview),
-            "compared with bundle v1 (1), which 3 nodes are ordered to run\n\n\
+            "compared with bundle v1 (1), assigned to 3 nodes\n\n\
              risks\n  agent-removed  route a  no sso\n\n\
              requests that are answered differently\n  a (u) -> b (u)  such as GET /a\n  \
              and 2 more, all with -o json\n\n\
              routes that take no request\n  a\n\n\
              settings in force\n  x  1 -> none\n\n\
-             the same bytes as bundle v2 (2), which 1 nodes are ordered to run\n\n\
-             2 nodes have no order yet\n\
+             the same bytes as bundle v2 (2), assigned to 1 node\n\n\
+             2 nodes have no bundle yet\n\
              the project's policy requires another person's approval\n\
              the project's policy allows no change until 2026-11-30T08:00:00Z\n"
         );
