@@ -170,6 +170,24 @@ mod tests {
     }
 
     #[test]
+    fn diagnostics_with_long_quotations_are_bounded_in_bytes() {
+        let name = "x".repeat(10_000);
+        let settings = (0..MAX_DIAGNOSTICS).map(|number| format!("    {name}{number} 1"));
+        let settings: Vec<String> = settings.collect();
+        let text = format!("limits {{\n{}\n}}", settings.join("\n"));
+        let checked = check(&files(&text));
+        let sizes = checked.diagnostics.iter().map(|found| {
+            let help = found.help.as_ref().map_or(0, String::len);
+            found.message.len() + found.label.len() + help
+        });
+        let longest = sizes.clone().max().unwrap();
+        assert!(name.len() < longest, "{longest}");
+        let bytes: usize = sizes.sum();
+        let is_full = MAX_DIAGNOSTIC_BYTES - longest <= bytes;
+        assert!(is_full && bytes <= MAX_DIAGNOSTIC_BYTES, "{bytes}");
+    }
+
+    #[test]
     fn many_warnings_for_nodes_hide_no_other_one() {
         let target = |number: u32| format!("target \"127.0.0.1:{}\"", 5_000 + number);
         let targets: Vec<String> = (0..120).map(target).collect();

@@ -4,7 +4,9 @@ use crate::world::{Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
 use control_domain::{Role, Tenant};
 use control_store::AuditEntry;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
+use sqlx::{AnyConnection, Connection, Row};
 use uuid::Uuid;
 
 const AUDIT: &str = "/orgs/{org}/audit";
@@ -30,6 +32,32 @@ async fn write(world: &World, tenant: Tenant, action: &str, seconds: i64) {
 fn actions(body: &Value) -> Vec<&str> {
     let items = body["items"].as_array().unwrap().iter();
     items.map(|item| item["action"].as_str().unwrap()).collect()
+}
+
+/// Returns the entries with an action that belong to no organization, which the interface does not
+/// show.
+async fn installation_entries(world: &World, action: &str) -> Vec<Value> {
+    let select = "SELECT actor_kind, actor_id, actor_name, client_ip, subject_id FROM audit
+                  WHERE org_id IS NULL AND action = $1 ORDER BY seq";
+    let mut connection = AnyConnection::connect(&world.database.url).await.unwrap();
+    let rows = sqlx::query(select).bind(action.to_owned());
+    let rows = rows.fetch_all(&mut connection).await.unwrap();
+    let entries = rows.iter().map(|row| {
+        json!({
+            "actor_kind": row.get::<String, _>("actor_kind"),
+            "actor": row.get::<String, _>("actor_id"),
+            "actor_name": row.get::<String, _>("actor_name"),
+            "client_ip": row.get::<Option<String>, _>("client_ip"),
+            "subject": row.get::<String, _>("subject_id"),
+        })
+    });
+    entries.collect()
+}
+
+/// Returns true if the entry has an address of [`World`]'s client.
+fn has_address(entry: &Value) -> bool {
+    let address = entry["client_ip"].as_str();
+    address.is_some_and(|address| address.starts_with("10."))
 }
 
 #[tokio::test]
@@ -255,5 +283,85 @@ async fn the_use_of_an_ended_key_is_in_the_log_once_an_hour() {
         assert_eq!(entries.len(), 1, "{}", page.body);
         assert_eq!(entries[0]["actor"], key.id.to_string());
         assert_eq!(entries[0]["actor_name"], "deploy");
+    }
+}
+
+#[tokio::test]
+async fn the_use_of_an_ended_token_link_or_invitation_is_in_the_log_once_an_hour() {
+    for world in worlds().await {
+        let admin = world.user(world.org, Role::Admin).await;
+        let mut token = world.enrolment_token(world.tenant());
+        token.revoked_at = Some(world.app.now());
+        let revoked = world.store_enrolment_token(&token).await;
+        let (invitation, expired) = world.invitation(SignedDuration::from_hours(8 * 24)).await;
+        let old_link = world.setup_link(SignedDuration::from_hours(25)).await;
+        for credential in [&revoked, &expired, &old_link] {
+            for _ in 0..3 {
+                let refused = world.get("/users/me", credential).await;
+                assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+            }
+        }
+        let page = world
+            .get(&format!("{AUDIT}?action=credential.refused"), &admin)
+            .await;
+        let entries = page.body["items"].as_array().unwrap();
+        let found: Vec<Value> = entries
+            .iter()
+            .map(|entry| json!([entry["actor_kind"], entry["actor"], entry["actor_name"]]))
+            .collect();
+        let expected = [
+            json!([
+                "invitation",
+                invitation,
+                format!("{invitation}@example.com")
+            ]),
+            json!(["enrolment_token", token.id, "rack 1"]),
+        ];
+        assert_eq!(found, expected, "{}", page.body);
+        assert!(entries.iter().all(has_address), "{}", page.body);
+        assert_eq!(entries[1]["project"], json!(world.project));
+
+        let refused = installation_entries(&world, "credential.refused").await;
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert_eq!(refused[0]["actor_kind"], "setup_link");
+        assert_eq!(refused[0]["actor_name"], "set-up link");
+        assert!(has_address(&refused[0]), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_set_up_is_in_the_log_with_its_link_and_its_address() {
+    for world in worlds().await {
+        let link = world.app.bootstrap(world.app.now()).await.unwrap();
+        let link = Credential::Bearer(link.unwrap().reveal().to_owned());
+        let issued = installation_entries(&world, "setup_link.created").await;
+        assert_eq!(issued.len(), 1, "{issued:?}");
+        assert_eq!(issued[0]["actor_kind"], "system");
+
+        let mut body = sample("/setup");
+        body["project_name"] = json!("edge");
+        body["api_key_name"] = json!("first");
+        let made = world.post("/setup", &link, body).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+        let key = &made.body["api_key"];
+        let by_key = Credential::Bearer(key["secret"].as_str().unwrap().to_owned());
+        let org = &made.body["org"]["id"];
+        let log = format!("/orgs/{}/audit", org.as_str().unwrap());
+        let log = world.get(&log, &by_key).await;
+        assert_eq!(log.status, StatusCode::OK, "{}", log.body);
+        let entries = log.body["items"].as_array().unwrap();
+        for (action, subject) in [
+            ("org.created", org),
+            ("project.created", &made.body["project"]["id"]),
+            ("api_key.created", &key["id"]),
+            ("admin.created", &made.body["user_id"]),
+        ] {
+            let entry = entries.iter().find(|entry| entry["action"] == action);
+            let entry = entry.unwrap_or_else(|| panic!("{action}: {}", log.body));
+            assert_eq!(&entry["subject"], subject, "{entry}");
+            assert_eq!(entry["actor_name"], "set-up link", "{entry}");
+            assert_eq!(entry["actor"], issued[0]["subject"], "{entry}");
+            assert!(has_address(entry), "{entry}");
+        }
     }
 }

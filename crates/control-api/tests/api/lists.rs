@@ -2,9 +2,11 @@
 
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
-use control_domain::Role;
+use control_domain::{Drift, DriftState, Role};
+use control_wire::{BundleId, DriftId, NodeId};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 const UPSTREAMS: &str = "/projects/{project}/upstreams";
 const SERVICES: &str = "/projects/{project}/services";
@@ -403,5 +405,128 @@ async fn people_are_found_by_their_addresses() {
                 assert_eq!(count, Some(1), "{list} {email}");
             }
         }
+    }
+}
+
+/// Returns the IDs of the items of a list, sorted.
+async fn ids(world: &World, by: &Credential, list: &str) -> Vec<String> {
+    world.change_address();
+    let found = world.get(list, by).await;
+    assert_eq!(found.status, StatusCode::OK, "{list}: {}", found.text);
+    let items = found.body["items"].as_array().unwrap();
+    let mut ids: Vec<String> = items.iter().map(id).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[tokio::test]
+async fn nodes_are_found_by_their_version_and_their_active_bundle() {
+    let [one, two, none] = [1, 2, 3].map(|number| BundleId(Uuid::from_u128(number)));
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let mut nodes = Vec::new();
+        for (tenant, version, bundle) in [
+            (world.tenant(), "1.2.3", one),
+            (world.tenant(), "1.2.4", two),
+            (world.tenant(), "1.3.0", one),
+            (world.other, "1.2.3", one),
+        ] {
+            let (node, key) = world.new_node(tenant).await;
+            let beat = json!({
+                "health": {"cpu_percent": 1.0}, "version": version, "status": {"active": bundle},
+            });
+            let path = format!("/nodes/{node}/heartbeat");
+            let beat = world.post(&path, &key, beat).await;
+            assert_eq!(beat.status, StatusCode::OK, "{}", beat.text);
+            nodes.push(node.to_string());
+        }
+        for (filter, places) in [
+            ("version=1.2.3".to_owned(), vec![0]),
+            ("version=1.2.*".to_owned(), vec![0, 1]),
+            ("version=1.2".to_owned(), Vec::new()),
+            (format!("bundle={one}"), vec![0, 2]),
+            (format!("bundle={two}"), vec![1]),
+            (format!("bundle={none}"), Vec::new()),
+            (format!("bundle={one}&version=1.3.0"), vec![2]),
+        ] {
+            let list = format!("/projects/{{project}}/nodes?{filter}");
+            let mut expected: Vec<String> = places
+                .iter()
+                .map(|place: &usize| nodes[*place].clone())
+                .collect();
+            expected.sort_unstable();
+            assert_eq!(ids(&world, &full, &list).await, expected, "{filter}");
+        }
+    }
+}
+
+/// Puts a drift of a node into the list; returns its ID.
+async fn drift(world: &World, node: NodeId, state: DriftState) -> String {
+    let drift = Drift {
+        id: DriftId(Uuid::now_v7()),
+        tenant: world.tenant(),
+        node,
+        state,
+        desired: BundleId(Uuid::from_u128(1)),
+        active: None,
+        opened_at: world.app.now(),
+        resolved_at: None,
+        resolution: None,
+    };
+    let mut tx = world.store.begin().await.unwrap();
+    tx.insert_drift(&drift).await.unwrap();
+    tx.commit().await.unwrap();
+    drift.id.to_string()
+}
+
+#[tokio::test]
+async fn drifts_are_found_by_their_node() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let (other, _) = world.new_node(world.tenant()).await;
+        let (quiet, _) = world.new_node(world.tenant()).await;
+        let resolved = drift(&world, world.node, DriftState::Resolved).await;
+        let open = drift(&world, world.node, DriftState::Open).await;
+        let of_other = drift(&world, other, DriftState::Open).await;
+        for (filter, mut expected) in [
+            (format!("node={}", world.node), vec![&resolved, &open]),
+            (format!("node={}&state=open", world.node), vec![&open]),
+            (format!("node={other}"), vec![&of_other]),
+            (format!("node={quiet}"), Vec::new()),
+        ] {
+            expected.sort_unstable();
+            let list = format!("/projects/{{project}}/drift?{filter}");
+            let found = ids(&world, &full, &list).await;
+            let found: Vec<&String> = found.iter().collect();
+            assert_eq!(found, expected, "{filter}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rollouts_are_found_by_their_bundle() {
+    let (bundles, rollouts) = (
+        "/projects/{project}/bundles",
+        "/projects/{project}/rollouts",
+    );
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let new_bundle = async || {
+            let made = made(&world, &full, bundles, sample(bundles)).await;
+            made.text("id")
+        };
+        let (one, two, none) = (new_bundle().await, new_bundle().await, new_bundle().await);
+        for (bundle, count) in [(&one, 2), (&two, 1), (&none, 0)] {
+            let mut expected = Vec::new();
+            for _ in 0..count {
+                let planned = made(&world, &full, rollouts, json!({"bundle": bundle})).await;
+                expected.push(planned.text("id"));
+            }
+            expected.sort_unstable();
+            let list = format!("{rollouts}?bundle={bundle}");
+            assert_eq!(ids(&world, &full, &list).await, expected);
+        }
+        let all = ids(&world, &full, rollouts).await;
+        assert_eq!(all.len(), 3, "{all:?}");
     }
 }

@@ -65,3 +65,4 @@ mod traffic;
 mod uploads;
 mod webhooks;
 mod world;
+mod wrong_clocks;

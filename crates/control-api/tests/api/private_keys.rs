@@ -1,8 +1,9 @@
 //! Labels come from tokens, not from nodes; private keys need a separate permission.
 
+use crate::fleet::Fleet;
 use crate::world::{Answer, Credential, World, sample, worlds};
 use axum::http::{Method, StatusCode};
-use control_domain::Scope;
+use control_domain::{DRIFT_GRACE, Scope};
 use control_wire::NodeId;
 use serde_json::{Value, json};
 
@@ -10,6 +11,7 @@ const NODES: &str = "/projects/{project}/nodes";
 const TOKENS: &str = "/projects/{project}/enrolment-tokens";
 const BUNDLES: &str = "/projects/{project}/bundles";
 const CERTIFICATES: &str = "/projects/{project}/certificates";
+const DRIFT: &str = "/projects/{project}/drift";
 
 async fn key(world: &World, scopes: &[Scope]) -> Credential {
     world.store_key(&world.key(world.tenant(), scopes)).await
@@ -265,5 +267,50 @@ async fn the_right_to_bundles_names_no_certificate() {
         assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
         let made = world.post(BUNDLES, &bundles, sample(BUNDLES)).await;
         assert_eq!(made.status, StatusCode::CREATED, "{}", made.body);
+    }
+}
+
+#[tokio::test]
+async fn a_drift_to_a_bundle_with_a_certificate_is_accepted_like_a_delivery() {
+    for world in worlds().await {
+        let full = world.full_key().await;
+        let (_, naming) = payments(&world, &full).await;
+        let mut fleet = Fleet::new(&world, 1).await;
+        let node = fleet.nodes[0].id;
+        let labels = json!({"tier": "payments"});
+        let set_labels = async |labels: &Value| {
+            let set = patch(&world, &full, &node.to_string(), labels.clone()).await;
+            assert_eq!(set.status, StatusCode::OK, "{}", set.body);
+        };
+        set_labels(&labels).await;
+        fleet.run(&naming).await;
+        let plain = fleet.bundle(82).await;
+        let ordered = assign(&world, &full, &plain, node).await;
+        assert_eq!(ordered.status, StatusCode::OK, "{}", ordered.body);
+        // The node goes on with the bundle that names the certificate.
+        fleet.beat(0).await;
+        fleet.tick(DRIFT_GRACE.as_secs() + 1).await;
+        let open = world.get(&format!("{DRIFT}?state=open"), &full).await;
+        let drift = &open.body["items"][0];
+        assert_eq!(drift["active"], json!(naming), "{}", open.body);
+        let resolve = format!("{DRIFT}/{}/resolve", drift["id"].as_str().unwrap());
+        let body = json!({"remedy": "accept"});
+        let accept = async |by: &Credential| world.post(&resolve, by, body.clone()).await;
+
+        let nodes = key(&world, &[Scope::NodesWrite]).await;
+        let refused = accept(&nodes).await;
+        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
+        let both = key(&world, &[Scope::NodesWrite, Scope::ServicesWrite]).await;
+        set_labels(&json!({"tier": null})).await;
+        let refused = accept(&both).await;
+        let unprocessable = StatusCode::UNPROCESSABLE_ENTITY;
+        assert_eq!(refused.status, unprocessable, "{}", refused.body);
+        let order = fleet.order(0).await.unwrap();
+        assert_eq!(order.bundle.to_string(), plain);
+        set_labels(&labels).await;
+        let accepted = accept(&both).await;
+        assert_eq!(accepted.status, StatusCode::OK, "{}", accepted.body);
+        let order = fleet.order(0).await.unwrap();
+        assert_eq!(order.bundle.to_string(), naming);
     }
 }

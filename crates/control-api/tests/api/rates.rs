@@ -182,6 +182,32 @@ async fn two_replicas_admit_one_burst_between_them() {
 }
 
 #[tokio::test]
+async fn a_clock_that_was_an_hour_ahead_locks_no_key_out() {
+    let rate = Rate {
+        per_minute: 60,
+        burst: 5,
+    };
+    for world in worlds().await {
+        let now = world.app.now();
+        let ahead = now + SignedDuration::from_hours(1);
+        let take = |at| world.app.take_token("key", rate, at);
+        for _ in 0..rate.burst {
+            assert!(take(ahead).await.unwrap().admitted);
+        }
+        assert!(!take(ahead).await.unwrap().admitted);
+        assert!(world.app.known_refusal("key", rate, ahead).is_some());
+
+        // The clock is right again: a token at once, and then the rate of one per second.
+        assert_eq!(world.app.known_refusal("key", rate, now), None);
+        assert!(take(now).await.unwrap().admitted);
+        let refused = take(now).await.unwrap();
+        assert!(!refused.admitted && refused.retry_after_secs <= 2);
+        let next = now + SignedDuration::from_secs(1);
+        assert!(take(next).await.unwrap().admitted);
+    }
+}
+
+#[tokio::test]
 async fn a_small_burst_is_left_to_other_replicas() {
     let rate = Rate {
         per_minute: 1,

@@ -3,8 +3,15 @@
 use crate::fleet::{Fleet, ROLLOUTS};
 use crate::world::{World, sample, worlds};
 use axum::http::{Method, StatusCode};
+use control_app::metric::NODES_WITHOUT_WAY_BACK;
+use metrics::{
+    Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    set_default_local_recorder,
+};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 async fn command(fleet: &Fleet<'_>, bundle: &str, command: &str) {
     let body = match command {
@@ -154,6 +161,47 @@ async fn a_node_without_a_revert_target_is_noted() {
         let log = world.get(&path, &world.full_key().await).await;
         let text = log.body.to_string();
         assert!(text.contains("bundle.kept_by_nodes"), "{text}");
+    }
+}
+
+/// Value of the counter of nodes that keep a revoked bundle, in the thread of a test.
+#[derive(Debug, Default)]
+struct KeptCount(Arc<AtomicU64>);
+
+impl Recorder for KeptCount {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+        if key.name() == NODES_WITHOUT_WAY_BACK {
+            return Counter::from_arc(Arc::clone(&self.0));
+        }
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::noop()
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[tokio::test]
+async fn a_node_without_a_revert_target_is_counted_once() {
+    for world in worlds().await {
+        for (accepts, expected) in [(true, 0), (false, 1)] {
+            let (fleet, [_, bad]) = ran(&world, [accepts, true]).await;
+            let kept = KeptCount::default();
+            let _recording = set_default_local_recorder(&kept);
+            command(&fleet, &bad, "revoke").await;
+            recall(&world).await;
+            assert_eq!(kept.0.load(Ordering::Relaxed), expected);
+        }
     }
 }
 

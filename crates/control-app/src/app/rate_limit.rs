@@ -171,3 +171,39 @@ impl TokenCount {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jiff::SignedDuration;
+
+    /// A token per second.
+    const RATE: Rate = Rate {
+        per_minute: 60,
+        burst: 5,
+    };
+
+    #[test]
+    fn an_empty_bucket_is_forgotten_after_its_clock_was_an_hour_ahead() {
+        let at = |secs| Timestamp::UNIX_EPOCH + SignedDuration::from_secs(secs);
+        let limiter = RateLimiter::default();
+        let held = limiter.held("key");
+        assert!(!limiter.is_empty("key", RATE, at(3_600)));
+        // Emptied by a clock that was an hour ahead.
+        let next_token = at(3_601).as_microsecond();
+        held.empty_until.store(next_token, Ordering::Relaxed);
+
+        // The clock may be set back by ten seconds without an effect.
+        for (secs, is_empty) in [
+            (3_600, true),
+            (3_601, false),
+            (3_590, true),
+            (3_589, false),
+            (1, false),
+            (0, false),
+        ] {
+            assert_eq!(limiter.is_empty("key", RATE, at(secs)), is_empty, "{secs}");
+            assert_eq!(held.known(RATE, at(secs)).is_some(), is_empty, "{secs}");
+        }
+    }
+}

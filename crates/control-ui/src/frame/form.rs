@@ -241,6 +241,17 @@ pub(crate) struct Tick {
     is_ticked: bool,
 }
 
+/// Reason of a fault with the label of its field, unless the reason has a subject of its own.
+fn with_label(label: &str, reason: &str) -> String {
+    let has_subject = ["the ", "you "]
+        .iter()
+        .any(|start| reason.starts_with(start));
+    if has_subject {
+        return reason.to_owned();
+    }
+    format!("{label} {reason}")
+}
+
 impl HtmlSafe for FormHead<'_> {}
 impl HtmlSafe for Input<'_> {}
 impl HtmlSafe for Choice<'_> {}
@@ -458,6 +469,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_reason_gets_the_label_as_its_subject_unless_it_has_one() {
+        assert_eq!(with_label("Your name", "is empty"), "Your name is empty");
+        let whole = "the password is wrong";
+        assert_eq!(with_label("Password", whole), whole);
+    }
+
+    #[test]
     fn a_choice_keeps_its_value_where_the_list_ends_before_it() {
         let options = [("a", "A"), ("b", "B")].map(|(id, name)| (id.to_owned(), name.to_owned()));
         let choice = |value| {
@@ -479,7 +497,7 @@ mod tests {
             "value=\"&#60;b&#62;\"",
             "aria-invalid=\"true\"",
             "autofocus",
-            "Is taken.",
+            "Name is taken.",
         ] {
             assert!(input.contains(part), "{part} in {input}");
         }

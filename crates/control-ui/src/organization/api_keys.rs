@@ -19,7 +19,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use control_app::{ApiKeyTenant, ListFilter, PageOrder};
-use control_domain::{ApiKey, ApiKeyState, NewApiKey, Scope};
+use control_domain::{ApiKey, ApiKeyState, NewApiKey, Role, Scope};
 use control_wire::{ApiKeyId, OrgId, ProjectId};
 use jiff::{SignedDuration, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +70,8 @@ struct Row {
     made: RelativeTime,
     /// Name of the creator; the key has at most its rights. Empty if unknown.
     creator: String,
+    /// Current role of the creator, if the scopes need a higher one; empty otherwise.
+    limit: &'static str,
     ends: Option<RelativeTime>,
     is_active: bool,
 }
@@ -155,6 +157,7 @@ fn row(
     now: Timestamp,
 ) -> Row {
     let state = key.state(now);
+    let is_active = state == ApiKeyState::Active;
     let (tone, icon, word) = match state {
         ApiKeyState::Active => (Tone::Ok, "ok", "Active"),
         ApiKeyState::Expired => (Tone::Off, "off", "Ended"),
@@ -173,9 +176,28 @@ fn row(
         creator: { key.made_by }
             .and_then(|creator| creators.get(&creator.user.0).cloned())
             .unwrap_or_default(),
+        limit: { key.made_by }
+            .and_then(|creator| creator.role)
+            .filter(|role| is_active && *role < needed_role(&key.scopes))
+            .map_or("", Role::name),
         ends: key.expires_at.map(|at| when(at, now)),
-        is_active: state == ApiKeyState::Active,
+        is_active,
     }
+}
+
+/// Lowest role with all rights of the scopes.
+fn needed_role(scopes: &BTreeSet<Scope>) -> Role {
+    let needed = scopes.iter().map(|scope| match scope {
+        Scope::NodesRead | Scope::BundlesRead | Scope::RolloutsRead | Scope::ServicesRead => {
+            Role::Reader
+        }
+        Scope::NodesWrite | Scope::BundlesWrite | Scope::RolloutsWrite | Scope::ServicesWrite => {
+            Role::Operator
+        }
+        Scope::ApiKeysAdmin => Role::Admin,
+    });
+    // A key without scopes has full access.
+    needed.max().unwrap_or(Role::Admin)
 }
 
 /// Permissions of a scope, in words.

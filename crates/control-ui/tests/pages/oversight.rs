@@ -4,10 +4,14 @@ use crate::fleet::Fleet;
 use crate::sign_in::Browser;
 use crate::world::{World, between, worlds};
 use axum::http::StatusCode;
-use control_domain::Role;
+use control_auth::Secret;
+use control_domain::{ApiKey, Creator, Name, Role, Scope, Tenant};
 use control_http::SessionCookie;
 use control_testkit::Database;
+use control_wire::{ApiKeyId, UserId};
 use jiff::{SignedDuration, tz::TimeZone};
+use std::collections::BTreeSet;
+use uuid::Uuid;
 
 const AUDIT: &str = "/orgs/{org}/audit";
 
@@ -104,6 +108,59 @@ async fn a_key_is_listed_with_its_project_and_its_maker() {
         assert_eq!(shown.heading(), "1 API key is active, with full access.");
         for part in ["in project edge", "by Ann Brandt"] {
             assert!(shown.text.contains(part), "{part}: {}", shown.text);
+        }
+    }
+}
+
+/// Stores keys of an administrator: `full`, `steering` with a right of operators, and `looking`.
+async fn store_keys(world: &World, user: UserId) {
+    let mut tx = world.store.begin().await.unwrap();
+    for (number, name, scopes) in [
+        (1, "full", BTreeSet::new()),
+        (2, "steering", BTreeSet::from([Scope::RolloutsWrite])),
+        (3, "looking", BTreeSet::from([Scope::NodesRead])),
+    ] {
+        let key = ApiKey {
+            id: ApiKeyId(Uuid::now_v7()),
+            tenant: Tenant::org(world.org),
+            name: Name::stored(name.to_owned()),
+            scopes,
+            created_at: world.app.now(),
+            expires_at: None,
+            revoked_at: None,
+            made_by: Some(Creator {
+                user,
+                role: Some(Role::Admin),
+            }),
+        };
+        let secret = Secret::new([number; 32]);
+        tx.insert_api_key(&key, &secret.hash()).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_is_listed_with_a_role_of_its_maker_that_limits_it() {
+    for world in worlds().await {
+        let user = world.add_member(Role::Admin).await;
+        store_keys(&world, user).await;
+        let mut browser = Browser::with_session(&world, &world.admin);
+        let member = format!("/orgs/{{org}}/members/{user}");
+        for (role, limits) in [
+            ("admin", ["", "", ""]),
+            ("operator", ["operator", "", ""]),
+            ("reader", ["reader", "reader", ""]),
+        ] {
+            browser.open("/orgs/{org}/members").await;
+            browser.post(&member, &[("role", role)]).await;
+            let shown = browser.open("/api-keys?org={org}").await;
+            for (name, limit) in ["full", "steering", "looking"].into_iter().zip(limits) {
+                let row = between(&shown.text, &format!(">{name}</th>"), "</tr>");
+                assert!(row.contains("Active</span>"), "{role}: {row}");
+                let text = format!("limited to {limit}, the role of its creator");
+                assert_eq!(row.contains("limited to"), !limit.is_empty(), "{row}");
+                assert!(limit.is_empty() || row.contains(&text), "{role}: {row}");
+            }
         }
     }
 }
