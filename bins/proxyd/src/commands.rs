@@ -103,6 +103,12 @@ fn serve(config: Option<PathBuf>) -> ExitCode {
             return ExitCode::from(EXIT_FAULTS);
         }
     };
+    if config.is_none() {
+        tracing::info!(
+            "no configuration file: a welcome page is served; `proxyd init` writes a file, and `proxyd --config FILE` \
+             serves it"
+        );
+    }
     let options = Options {
         config: source(config),
         build: BUILD_INFO,

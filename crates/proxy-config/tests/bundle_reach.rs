@@ -1,7 +1,7 @@
 //! A bundle uses only those parts of the machine that the node's own file allows.
 #![expect(clippy::unwrap_used, reason = "tests may fail loudly")]
 
-use proxy_config::{Files, Loaded, Report, load_bundle, load_over};
+use proxy_config::{Files, Loaded, Report, load_bundle, load_over, parse};
 use proxy_model::registry::{self, MachinePart};
 use proxy_model::{AgentAddress, PeerRule, Service};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,60 @@ use tempfile::TempDir;
 const ROUTES: &str = r#"upstreams { upstream "app" { target "10.0.0.1:80" } }
 routes { route "all" { upstream "app" } }
 "#;
+
+/// Names at the top of a file that configure the machine, each with settings that the node's own
+/// file may have.
+const OF_MACHINE: [(&str, &str); 9] = [
+    ("admin", r#"admin { address "127.0.0.1:9999" }"#),
+    (
+        "control-plane",
+        r#"control-plane { url "https://other.example"; data-dir "/srv/data" }"#,
+    ),
+    (
+        "observability",
+        r#"observability { access-log { path "/srv/access.log" } }"#,
+    ),
+    (
+        "observability",
+        r#"observability { error-log { path "/srv/error.log" } }"#,
+    ),
+    (
+        "observability",
+        r#"observability { metrics { address "127.0.0.1:9999" } }"#,
+    ),
+    ("system", "system { worker-threads 64 }"),
+    ("system", "system { workers 64 }"),
+    ("server", "server { worker-threads 64 }"),
+    ("worker-threads", "worker-threads 64"),
+];
+
+/// Names at the top of a file that configure the service.
+const OF_BUNDLE: [(&str, &str); 9] = [
+    ("schema-version", "schema-version 1"),
+    ("include", r#"include "more.kdl""#),
+    (
+        "listeners",
+        r#"listeners { listener "main" { address "127.0.0.1:8080" } }"#,
+    ),
+    (
+        "routes",
+        r#"routes { route "b" { matches { path-prefix "/b" }; upstream "app" } }"#,
+    ),
+    (
+        "upstreams",
+        r#"upstreams { upstream "b" { target "10.0.0.2:80" } }"#,
+    ),
+    (
+        "agents",
+        r#"agents { agent "waf" { failure-mode "open" } }"#,
+    ),
+    ("limits", "limits { max-header-count 50 }"),
+    ("cache", "cache { max-bytes 1048576 }"),
+    (
+        "tests",
+        r#"tests { test "all" { request "GET" "/"; expect { route "all" } } }"#,
+    ),
+];
 
 /// A machine with a data folder, a bundle in it, and an own file.
 struct Machine {
@@ -67,8 +121,14 @@ fn codes(loaded: &Result<Loaded, Report>) -> Vec<&'static str> {
 }
 
 fn in_control_plane(bundle: &str) -> Result<Loaded, Report> {
-    let files = BTreeMap::from([("proxy.kdl".to_owned(), bundle.as_bytes().to_vec())]);
-    load_bundle(Files::Memory(&files), "proxy.kdl")
+    in_control_plane_with(bundle, "")
+}
+
+/// With this text of the bundle's file `more.kdl`.
+fn in_control_plane_with(bundle: &str, more: &str) -> Result<Loaded, Report> {
+    let files = [("proxy.kdl", bundle), ("more.kdl", more)];
+    let files = files.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec()));
+    load_bundle(Files::Memory(&files.into()), "proxy.kdl")
 }
 
 fn site(root: &str) -> String {
@@ -258,6 +318,45 @@ fn each_setting_that_names_a_part_of_the_machine_is_refused_in_a_bundle() {
             .collect();
         let says_so = reported.contains(&"bundle-reach") || reported.contains(&"node-allowance");
         assert!(says_so, "{path}: {reported:?}");
+    }
+}
+
+#[test]
+fn every_name_at_the_top_of_a_file_is_the_machines_or_the_bundles() {
+    let at_the_top = registry::all()
+        .into_iter()
+        .filter(|row| row.block().is_empty() || row.also.contains(&""));
+    let registered: BTreeSet<String> = at_the_top
+        .flat_map(|row| std::iter::once(row.name().to_owned()).chain(row.aliases))
+        .collect();
+    let listed = OF_MACHINE.iter().chain(&OF_BUNDLE);
+    let listed: BTreeSet<String> = listed.map(|(name, _)| (*name).to_owned()).collect();
+    assert_eq!(registered, listed);
+    for (name, block) in OF_BUNDLE {
+        let bundle = format!("{ROUTES}{block}\n");
+        assert_eq!(codes(&in_control_plane(&bundle)), [""; 0], "{name}");
+    }
+}
+
+#[test]
+fn a_bundle_with_settings_of_the_machine_is_refused() {
+    let machine = Machine::new();
+    let including = format!("{ROUTES}include \"more.kdl\"\n");
+    for (name, block) in OF_MACHINE {
+        let direct = format!("{ROUTES}{block}\n");
+        let own = parse(&direct, "proxyd.kdl");
+        assert!(own.is_ok(), "{name} in an own file: {own:?}");
+        fs::write(machine.at("data/active/digest/more.kdl"), block).unwrap();
+        for loaded in [
+            in_control_plane(&direct),
+            in_control_plane_with(&including, block),
+            machine.load("", &direct),
+            machine.load("", &including),
+        ] {
+            let found = codes(&loaded);
+            let is_refused = !found.is_empty() && found.iter().all(|code| *code == "node-setting");
+            assert!(is_refused, "{block}: {loaded:?}");
+        }
     }
 }
 

@@ -577,6 +577,10 @@ fn without_a_configuration_a_page_is_served_on_8080() {
     assert!(page.text().contains("<title>"));
     assert_eq!(client.ask(get("/health", &[])).json()["status"], "healthy");
     assert_eq!(client.ask(get("/other", &[])).status, 404);
+    let advice = proxyd
+        .stderr()
+        .find(0, |record| record.text("message").contains("`proxyd init`"));
+    assert_eq!(advice.text("level"), "INFO");
     proxyd.terminate();
     assert!(proxyd.wait().success());
 }

@@ -1,6 +1,7 @@
 //! Relayed connections: listeners with `protocol "tcp"` and `"tls-passthrough"`.
 
-use crate::support::{BINARY, Binary};
+use crate::support::{BINARY, Binary, admin};
+use control_testkit::until;
 use proxy_testkit::{End, Launcher, Proxyd, RawClient, Record, Reload, Upstream, closed_port, get};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -57,6 +58,14 @@ fn start(listener: &str, route: &str, targets: &[SocketAddr]) -> Proxyd {
     Binary::launch(&kdl(listener, route, targets, ""))
 }
 
+/// Starts a process that relays to `targets`, with these settings of their upstream.
+fn start_with_upstream(settings: &str, targets: &[SocketAddr]) -> Proxyd {
+    let upstream = "upstream \"db\" {";
+    let text = kdl("", "", targets, "");
+    assert!(text.contains(upstream));
+    Binary::launch(&text.replace(upstream, &format!("{upstream} {settings}\n")))
+}
+
 #[track_caller]
 fn echoes(client: &mut RawClient, bytes: &[u8]) {
     client.send(bytes);
@@ -66,8 +75,41 @@ fn echoes(client: &mut RawClient, bytes: &[u8]) {
 /// Waits for the access record of a matching relay.
 #[track_caller]
 fn record(proxyd: &Proxyd, is_wanted: impl Fn(&Record) -> bool) -> Record {
-    proxyd.stdout().find(0, |record| {
-        record.has("protocol") && record.text("protocol") == "TCP" && is_wanted(record)
+    proxyd
+        .stdout()
+        .find(0, |record| is_relay(record) && is_wanted(record))
+}
+
+/// Returns true for the access record of a relay.
+fn is_relay(record: &Record) -> bool {
+    record.has("protocol") && record.text("protocol") == "TCP"
+}
+
+/// Relays one connection from its beginning to its end, and returns its access record. No other
+/// connection may end meanwhile.
+#[track_caller]
+fn relay_once(proxyd: &Proxyd) -> Record {
+    let since = proxyd.stdout().len();
+    let mut client = proxyd.connect();
+    client.send("hello");
+    client.finish();
+    drop(client.rest());
+    proxyd.stdout().find(since, is_relay)
+}
+
+/// Starts a server that answers health checks of `/up` with `status`, and other connections with
+/// its name.
+fn checked(name: &'static str, status: &'static str) -> SocketAddr {
+    server(move |mut stream| {
+        let mut first = [0; 512];
+        let length = stream.read(&mut first).unwrap_or_default();
+        let answer = if first[..length].starts_with(b"GET /up ") {
+            format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n")
+        } else {
+            name.to_owned()
+        };
+        drop(stream.write_all(answer.as_bytes()));
+        drop(std::io::copy(&mut stream, &mut std::io::sink()));
     })
 }
 
@@ -124,10 +166,7 @@ fn proxy_line(client: &RawClient, proxyd: &Proxyd) -> String {
 
 #[test]
 fn a_relay_begins_with_the_client_s_address() {
-    let upstream = "upstream \"db\" {";
-    let text = kdl("", "", &[header_reader()], "");
-    assert!(text.contains(upstream));
-    let proxyd = Binary::launch(&text.replace(upstream, "upstream \"db\" { send-proxy \"v1\"\n"));
+    let proxyd = start_with_upstream("send-proxy \"v1\"", &[header_reader()]);
     for _ in 0..2 {
         let mut client = proxyd.connect();
         let line = proxy_line(&client, &proxyd);
@@ -320,6 +359,53 @@ fn a_target_that_refuses_is_left_for_another_one() {
     let proxyd = start("", "", &[closed_port()]);
     let record = refused(&proxyd, proxyd.address(), "connect_refused");
     assert_eq!(record.number("status"), Some(502.0));
+}
+
+#[test]
+fn a_target_that_fails_its_health_checks_gets_no_connections() {
+    let targets = [checked("ill", "503 Ill"), checked("well", "200 OK")];
+    let check = "health-check { type \"http\" { path \"/up\" }\n\
+                 interval-ms 800; timeout-ms 800; unhealthy-threshold 2 }";
+    let proxyd = start_with_upstream(check, &targets);
+    let well = targets[1].to_string();
+
+    // By their turns, every second connection would reach the other target.
+    until("the target that is not well is left out", || {
+        (0..6).all(|_| relay_once(&proxyd).text("target") == well)
+    });
+}
+
+#[test]
+fn a_target_that_refuses_relays_is_ejected() {
+    let targets = [closed_port(), echo()];
+    let detection = "outlier-detection { consecutive-failures 1; base-ejection-secs 60 }";
+    let proxyd = start_with_upstream(detection, &targets);
+
+    until("the closed port is ejected", || {
+        relay_once(&proxyd);
+        let document = admin(&proxyd, "/admin/upstreams");
+        let causes = &document["upstreams"]["db"]["targets"][0]["causes"];
+        causes.to_string().contains("ejection")
+    });
+    for _ in 0..6 {
+        let record = relay_once(&proxyd);
+        assert_eq!(record.text("target"), targets[1].to_string());
+        assert!(!record.has("retries"), "{record:?}");
+    }
+}
+
+#[test]
+fn open_relays_count_for_least_connections() {
+    let targets = [named("a"), named("b")];
+    let proxyd = start_with_upstream("load-balancing \"least_connections\"", &targets);
+    let mut open = proxyd.connect();
+    let is_first = open.exactly(1).unwrap() == b"a";
+    let other = targets[usize::from(is_first)].to_string();
+
+    for _ in 0..6 {
+        assert_eq!(relay_once(&proxyd).text("target"), other);
+    }
+    echoes(&mut open, b"still here");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::fleet::ARGUMENTS;
 use crate::relay::Relay;
-use crate::world::{PROXYD, Page, Running, World, page_text, wait_for_page};
+use crate::world::{PROXYD, Page, Running, World, page_text, poll_until, wait_for_page};
 use control_testkit::until;
 use proxy_load::clock::Stopwatch;
 use proxy_testkit::{Launch, Record, Reload, Upgrade};
@@ -136,6 +136,36 @@ fn an_order_by_a_rotated_key_is_accepted() {
     assert_eq!(world.verdict(&node, &bundle)["verdict"], "accepted");
 }
 
+/// Makes a new key the active one, and deactivates the former.
+fn rotate_and_deactivate(world: &World) {
+    let keys = format!("/api/v1/orgs/{}/signing-keys", world.org);
+    let listed = world.operator.get(&keys).json();
+    let mut listed = listed["items"].as_array().unwrap().iter();
+    let active = listed.find(|key| key["state"] == "active").unwrap();
+    let active = active["id"].as_str().unwrap();
+    for step in ["rotate".to_owned(), format!("{active}/deactivate")] {
+        let answer = world.operator.post(&format!("{keys}/{step}"), &json!({}));
+        assert!(answer.status < 300, "{step}: {}", answer.text);
+    }
+}
+
+#[test]
+fn a_node_that_was_away_for_two_rotations_accepts_an_order_by_the_third_key() {
+    let mut running = Running::start();
+    running.stop();
+    // The node knows only the first key, which signs nothing any more, like the second one.
+    for _ in 0..2 {
+        rotate_and_deactivate(&running.world);
+    }
+
+    running.proxyd = running.world.node("node");
+
+    wait_for_page(running.page.address, "one");
+    let two = running.run("two");
+    let status = running.world.verdict(&running.node, &two);
+    assert_eq!(status["verdict"], "accepted", "{status}");
+}
+
 #[test]
 fn a_node_enrols_with_its_name_and_labels() {
     let world = World::start();
@@ -186,7 +216,7 @@ fn a_reload_keeps_the_bundle_and_takes_the_nodes_own_settings() {
 
 #[test]
 fn an_edited_bundle_on_the_disk_is_not_served() {
-    let running = Running::start();
+    let running = Running::start_with(&ARGUMENTS);
     let (world, proxyd) = (&running.world, &running.proxyd);
     let own = world.own("node", &world.url);
     let active = world.folder.path().join("node/active");
@@ -201,7 +231,18 @@ fn an_edited_bundle_on_the_disk_is_not_served() {
     };
     refused(proxyd.reload(&own));
     assert_eq!(running.page_text(), "one");
+    let is_reported = || {
+        let view = world.view(&running.node);
+        let diagnostics = view["diagnostics"].to_string();
+        diagnostics.contains("is not as it was signed")
+    };
+    poll_until("the node reports the edited file", is_reported);
+    poll_until("the event has arrived", || {
+        let events = world.get(&format!("nodes/{}/events", running.node));
+        events.to_string().contains("bundle.altered")
+    });
     std::fs::write(&entry, &signed).unwrap();
+    poll_until("the node reports the restored file", || !is_reported());
     std::fs::write(folder.join("more.kdl"), "").unwrap();
     refused(proxyd.reload(&own));
     std::fs::remove_file(folder.join("more.kdl")).unwrap();

@@ -1,7 +1,8 @@
 //! TLS facts in events for agents.
 
 use crate::support::{
-    Authority, BINARY, Identity, TlsClient, TlsUpstream, block_on, over_tls, server_config,
+    Authority, BINARY, Http2Upstream, Identity, TlsClient, TlsUpstream, UpstreamOptions, block_on,
+    over_tls, server_config,
 };
 use agent_protocol::{ProxyMessage, TlsClient as TlsFacts, Wants};
 use aws_lc_rs::digest::{SHA256, digest};
@@ -118,5 +119,70 @@ fn a_login_server_over_tls_is_verified() {
 
         assert_eq!(response.status, status, "{names:?}");
         assert_eq!(application.requests().len(), usize::from(status == 200));
+    }
+}
+
+/// A gRPC message: no compression, its length, and a `CheckResponse` with the status 0.
+const ALLOWING: &[u8] = &[0, 0, 0, 0, 2, 0x0a, 0];
+
+/// Starts an ext-authz server over TLS that allows every request.
+fn authz_server(identity: &Identity) -> Http2Upstream {
+    let options = UpstreamOptions {
+        tls: Some(server_config(identity, None, &["h2"])),
+        ..UpstreamOptions::default()
+    };
+    Http2Upstream::with_options(options, |mut request| async move {
+        if request.read().await.is_some() {
+            let fields = [("content-type", "application/grpc")];
+            request.reply_with(&fields, ALLOWING, &[("grpc-status", "0")]);
+        }
+    })
+}
+
+#[test]
+fn an_ext_authz_server_over_tls_is_verified() {
+    let root = Authority::new("root");
+    for (names, status) in [(&["auth.test"], 200), (&["other.test"], 503)] {
+        let application = Upstream::saying("served");
+        let server = authz_server(&root.issue(names));
+        let kdl = format!(
+            r#"
+            listeners {{ listener "main" {{ address "127.0.0.1:0" }} }}
+            routes {{ route "all" {{ upstream "u"; agents "auth" }} }}
+            agents {{
+                agent "auth" {{
+                    upstream "auth"
+                    protocol "ext-authz"
+                    failure-mode "closed"
+                    timeout-ms 30000
+                }}
+            }}
+            upstreams {{
+                upstream "u" {{ target "{}" }}
+                upstream "auth" {{
+                    target "{}"
+                    protocol "h2"
+                    tls {{ sni "auth.test"; ca-file "root.pem" }}
+                }}
+            }}
+            "#,
+            application.address(),
+            server.address,
+        );
+        let launch = Launch::new(BINARY, &kdl);
+        root.write(launch.folder(), "root.pem");
+        let proxyd = launch.start();
+
+        let response = proxyd.connect().ask(get("/", &[]));
+
+        assert_eq!(response.status, status, "{names:?}");
+        let is_verified = usize::from(status == 200);
+        assert_eq!(application.requests().len(), is_verified);
+        assert_eq!(server.requests.len(), is_verified);
+        if status == 200 {
+            let call = server.requests.wait_for(1);
+            let method = "/envoy.service.auth.v3.Authorization/Check";
+            assert_eq!(call[0].uri.path(), method);
+        }
     }
 }

@@ -1,7 +1,10 @@
 //! Mandatory and optional client certificates.
 
-use crate::support::{Authority, Identity, TlsClient, block_on, over_tls, to};
-use proxy_testkit::{Proxyd, Upstream};
+use crate::support::{Authority, BINARY, Identity, TlsClient, block_on, over_tls, to};
+use aws_lc_rs::digest::{SHA256, digest};
+use jiff::{SignedDuration, Timestamp};
+use proxy_testkit::{Launch, Proxyd, Upstream};
+use std::fmt::Write;
 use std::time::Duration;
 
 struct Fixture {
@@ -17,8 +20,7 @@ impl Fixture {
         let upstream = Upstream::saying("hello");
         let auth = format!(r#"client-auth {{ ca-file "members.pem"; mode "{mode}" }}"#);
         let site = servers.issue(&["a.test"]);
-        let launch =
-            proxy_testkit::Launch::new(crate::support::BINARY, &to(&upstream, &over_tls(&auth)));
+        let launch = Launch::new(BINARY, &to(&upstream, &over_tls(&auth)));
         members.write(launch.folder(), "members.pem");
         site.write(launch.folder(), "site");
         let proxyd = launch.start();
@@ -116,4 +118,59 @@ fn a_client_may_leave_out_an_optional_certificate() {
     assert_eq!(fixture.answer(None).0, 200);
     let member = fixture.members.issue_to_client("member");
     assert_eq!(fixture.answer(Some(&member)).0, 200);
+}
+
+/// A request with the fields that the proxy sets.
+const FORGED: &str = "GET / HTTP/1.1\r\nHost: a.test\r\nX-Version: 9\r\nX-Subject: CN=forged\r\n\
+                      X-Fingerprint: 00\r\nX-Time: never\r\n\r\n";
+
+/// Starts a process that sends the values of TLS and the time to `upstream`.
+fn values_to(upstream: &Upstream, members: &Authority, servers: &Authority) -> Proxyd {
+    let auth = r#"client-auth { ca-file "members.pem"; mode "optional" }"#;
+    let route = r#"route "all" { upstream "u""#;
+    let edits = r#"request-headers {
+        set "X-Version" "{tls_version}"
+        set "X-Server-Name" "{tls_server_name}"
+        set "X-Subject" "{tls_client_subject}"
+        set "X-Fingerprint" "{tls_client_fingerprint}"
+        set "X-Time" "{time}"
+    }"#;
+    let kdl = to(upstream, &over_tls(auth));
+    assert!(kdl.contains(route), "{kdl}");
+    let launch = Launch::new(BINARY, &kdl.replace(route, &format!("{route}; {edits}")));
+    members.write(launch.folder(), "members.pem");
+    servers.issue(&["a.test"]).write(launch.folder(), "site");
+    launch.start()
+}
+
+#[test]
+fn an_upstream_gets_the_values_of_the_client_s_connection() {
+    let (members, servers) = (Authority::new("members"), Authority::new("servers"));
+    let member = members.issue_to_client("member");
+    let upstream = Upstream::saying("hello");
+    let proxyd = values_to(&upstream, &members, &servers);
+    let mut fingerprint = String::new();
+    for byte in digest(&SHA256, &member.der()).as_ref() {
+        write!(fingerprint, "{byte:02x}").unwrap();
+    }
+    let shown = (Some("CN=member"), Some(fingerprint.as_str()));
+    for (client, expected) in [
+        (TlsClient::showing(&servers, &member), shown),
+        (TlsClient::trusting(&servers), (None, None)),
+    ] {
+        let status = block_on(async {
+            let mut client = client.connect(proxyd.address(), "a.test").await;
+            client.get_rest(FORGED).await
+        });
+        assert_eq!(status, 200);
+
+        let fields = upstream.last_request().fields;
+        assert_eq!(fields.get("x-version"), Some("1.3"));
+        assert_eq!(fields.get("x-server-name"), Some("a.test"));
+        let sent = (fields.get("x-subject"), fields.get("x-fingerprint"));
+        assert_eq!(sent, expected);
+        let time = fields.get("x-time").unwrap();
+        let age = Timestamp::now().duration_since(time.parse().unwrap());
+        assert!(age.abs() < SignedDuration::from_mins(1), "{time}");
+    }
 }
